@@ -1,0 +1,112 @@
+"""Data sets by name: the built-in one, those under $DMIN_DATA, files, and Hugging Face ids."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+import yaml
+
+from dmin.data.corpus import Corpus
+from dmin.data.readers import LABEL, SUFFIXES, TEXT, read_corpus
+from dmin.data.splits import ClassSplit, read_splits, seeded_split
+from dmin.errors import DataError, unknown_name
+
+DATA_VARIABLE = "DMIN_DATA"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A named data set: what it is, and where the hub has it."""
+
+    name: str
+    about: str
+    hub: str | None = None
+    default_split: str | None = None
+
+
+CATALOG = {
+    entry.name: entry
+    for entry in (
+        Entry("starter", "everyday requests in 11 domains, written for this package (built in)", None, "novel14"),
+        Entry(
+            "banking77", "questions to a bank (Casanueva et al., 2020; CC BY 4.0)", "PolyAI/banking77", "protaugment-01"
+        ),
+        Entry("clinc150", "requests to an assistant (Larson et al., 2019; CC BY 3.0)", "clinc/clinc_oos", "base100"),
+        Entry("hwu64", "commands to a home robot (Liu et al., 2019; CC BY 4.0)", None, "protaugment-01"),
+        Entry(
+            "liu54", "the same source as hwu64, another selection (Liu et al., 2019; CC BY 4.0)", None, "protaugment-01"
+        ),
+    )
+}
+
+
+def load_corpus(name: str, *, text_column: str = TEXT, label_column: str = LABEL) -> Corpus:
+    """Load a named data set, a file, or a Hugging Face id (`owner/name`).
+
+    Named sets are looked for in `$DMIN_DATA/<name>/texts.jsonl`, then on the hub.
+    """
+    if name == "starter":
+        return _starter()
+    if name in CATALOG:
+        return _named(CATALOG[name])
+    path = Path(name).expanduser()
+    if path.is_dir() and (path / "texts.jsonl").is_file():
+        return read_corpus(path / "texts.jsonl", text_column=text_column, label_column=label_column, name=path.name)
+    if path.suffix.lower() in SUFFIXES:
+        return read_corpus(path, text_column=text_column, label_column=label_column)
+    if name.count("/") == 1 and not name.startswith((".", "/", "~")) and not path.exists():
+        from dmin.data.hub import load_from_hub
+
+        return load_from_hub(name, text_column, label_column)
+    if path.exists() or "/" in name or "." in name:
+        raise DataError(f"{name}: not a labelled file; use {', '.join(SUFFIXES)}")
+    raise unknown_name("data set", name, CATALOG)
+
+
+def choose_split(
+    corpus: Corpus, name: str | None = None, seed: int | None = None, sizes: Sequence[int] | None = None
+) -> tuple[str, ClassSplit]:
+    """Return (name, split): by name, by seed and sizes, or the one that comes with the data (else seed 0)."""
+    if name is not None and (seed is not None or sizes is not None):
+        raise DataError("give either a split by name or --split-seed and --split-sizes, not both")
+    if name is None and (seed is not None or sizes is not None or corpus.default_split is None):
+        seed = seed or 0
+        label = f"seed-{seed}" + ("-" + "-".join(map(str, sizes)) if sizes else "")
+        return label, seeded_split(corpus.classes, seed, sizes)
+    return name or str(corpus.default_split), corpus.split(name)
+
+
+def local_folder(name: str) -> Path | None:
+    """The folder of a named set under $DMIN_DATA, or None."""
+    root = os.environ.get(DATA_VARIABLE)
+    folder = Path(root).expanduser() / name if root else None
+    return folder if folder and (folder / "texts.jsonl").is_file() else None
+
+
+def _named(entry: Entry) -> Corpus:
+    folder = local_folder(entry.name)
+    if folder is not None:
+        corpus = read_corpus(folder / "texts.jsonl", name=entry.name)
+        preferred = entry.default_split if entry.default_split in corpus.splits else corpus.default_split
+        return Corpus(corpus.name, corpus.texts, corpus.labels, corpus.splits, preferred)
+    if entry.hub is not None:
+        from dmin.data.hub import load_from_hub
+
+        return load_from_hub(entry.hub, TEXT, None, name=entry.name)
+    raise DataError(f"{entry.name} is not here: put its texts.jsonl into ${DATA_VARIABLE}/{entry.name}/")
+
+
+def _starter() -> Corpus:
+    folder = resources.files("dmin.data") / "starter"
+    examples: dict[str, list[str]] = {}
+    for file in sorted(folder.iterdir(), key=lambda item: item.name):
+        if file.name.endswith(".yaml"):
+            examples.update(yaml.safe_load(file.read_text(encoding="utf-8")))
+    corpus = Corpus.from_mapping(examples, "starter")
+    with resources.as_file(folder / "class_splits.json") as path:
+        splits = read_splits(path)
+    return Corpus("starter", corpus.texts, corpus.labels, splits, CATALOG["starter"].default_split)

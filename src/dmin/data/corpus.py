@@ -1,0 +1,94 @@
+"""`Corpus`: labelled texts, checked once, and the fingerprint that names them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from dmin.data.splits import ClassSplit
+from dmin.errors import DataError, unknown_name
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Texts with one label each, in a fixed order.
+
+    Args:
+        name: what tables and messages call it.
+        texts: the texts, none empty.
+        labels: the class of each text.
+        splits: named class splits that come with the data.
+        default_split: the split taken when none is named.
+    """
+
+    name: str
+    texts: tuple[str, ...]
+    labels: tuple[str, ...]
+    splits: Mapping[str, ClassSplit] = field(default_factory=dict)
+    default_split: str | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.texts) != len(self.labels):
+            raise DataError(f"{self.name}: {len(self.texts)} texts but {len(self.labels)} labels")
+        if not self.texts:
+            raise DataError(f"{self.name} holds no texts")
+        for index, (text, label) in enumerate(zip(self.texts, self.labels, strict=True)):
+            if not isinstance(text, str) or not text.strip():
+                raise DataError(f"{self.name}: text {index + 1} (class {label!r}) is empty")
+            if not isinstance(label, str) or not label.strip():
+                raise DataError(f"{self.name}: text {index + 1} ({text[:40]!r}) has no label")
+        for name, split in self.splits.items():
+            split.check(name, self.classes)
+
+    @classmethod
+    def from_mapping(cls, examples: Mapping[str, Sequence[str]], name: str = "examples") -> Corpus:
+        """Build a corpus from `{label: [texts]}`."""
+        for label, texts in examples.items():
+            if isinstance(texts, str) or not isinstance(texts, Iterable):
+                raise DataError(f"{name}: class {label!r} holds {texts!r}; a list of texts is needed")
+            if not list(texts):
+                raise DataError(f"{name}: class {label!r} has no example")
+        pairs = [(text, str(label)) for label, texts in examples.items() for text in texts]
+        return cls(name, tuple(text for text, _ in pairs), tuple(label for _, label in pairs))
+
+    @cached_property
+    def by_class(self) -> dict[str, tuple[int, ...]]:
+        """The indices of each class's texts; classes in order of first appearance."""
+        rows: dict[str, list[int]] = {}
+        for index, label in enumerate(self.labels):
+            rows.setdefault(label, []).append(index)
+        return {label: tuple(indices) for label, indices in rows.items()}
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The class names."""
+        return tuple(self.by_class)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of texts and labels in order: stored episodes refer to it."""
+        digest = hashlib.sha256()
+        for text, label in zip(self.texts, self.labels, strict=True):
+            digest.update(f"{len(text)}:{text}{len(label)}:{label}".encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
+
+    def split(self, name: str | None = None) -> ClassSplit:
+        """Return a class split by name, or the default one."""
+        chosen = name or self.default_split
+        if chosen is None:
+            raise DataError(f"{self.name} comes without a class split: give --split-seed and --split-sizes")
+        if chosen not in self.splits:
+            if not self.splits:
+                raise DataError(f"{self.name} has no class split {chosen!r}: give --split-seed instead")
+            raise unknown_name(f"split of {self.name}", chosen, self.splits)
+        return self.splits[chosen]
+
+    def large_enough(self, classes: Iterable[str], needed: int) -> tuple[list[str], list[str]]:
+        """Sort classes into those with at least `needed` texts and those with fewer."""
+        enough: list[str] = []
+        small: list[str] = []
+        for label in classes:
+            (enough if len(self.by_class[label]) >= needed else small).append(label)
+        return enough, small

@@ -1,0 +1,135 @@
+"""Episodes: C classes, K support and some query texts of each, drawn by seed; stored lists that every method shares."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dmin.data.corpus import Corpus
+from dmin.errors import DataError
+from dmin.files import read_json, write_json
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One task. Numbers are indices of texts in the corpus; class order is random, so no score can lean on it."""
+
+    classes: tuple[str, ...]  # C names
+    support: tuple[tuple[int, ...], ...]  # [C][K]
+    query: tuple[tuple[int, ...], ...]  # [C][queries]: query[c] belongs to class c
+
+    @property
+    def query_rows(self) -> list[int]:
+        """The queries in one list [L], class by class."""
+        return [index for rows in self.query for index in rows]
+
+    @property
+    def query_labels(self) -> list[int]:
+        """The class number of each query [L]."""
+        return [number for number, rows in enumerate(self.query) for _ in rows]
+
+
+class EpisodeSampler:
+    """Draws episode `number` of a seed, the same one however often and in whatever order it is asked for.
+
+    Args:
+        corpus: the texts.
+        classes: the classes to draw from; those with fewer than shot + queries texts are left out (see `left_out`).
+        way: number C of classes.
+        shot: number K of support texts a class.
+        queries: number of query texts a class.
+        seed: names the sequence of episodes.
+    """
+
+    def __init__(
+        self, corpus: Corpus, classes: Sequence[str], way: int, shot: int, queries: int = 10, seed: int = 0
+    ) -> None:
+        if min(way, shot, queries) < 1:
+            raise DataError(f"way {way}, shot {shot} and queries {queries} must all be at least 1")
+        self.corpus, self.way, self.shot, self.queries, self.seed = corpus, way, shot, queries, seed
+        self.classes, self.left_out = corpus.large_enough(classes, shot + queries)
+        if len(self.classes) < way:
+            small = (
+                f"; left out for having fewer than {shot} + {queries} texts: {', '.join(self.left_out[:5])}"
+                + (f" and {len(self.left_out) - 5} more" if len(self.left_out) > 5 else "")
+                + " (lower --shot or --queries)"
+                if self.left_out
+                else ""
+            )
+            raise DataError(
+                f"{corpus.name}: {way}-way episodes need {way} classes, but there are {len(self.classes)}{small}; "
+                "lower --way"
+            )
+
+    def episode(self, number: int) -> Episode:
+        """Return episode `number`."""
+        random = np.random.default_rng([self.seed, number])
+        chosen = random.choice(len(self.classes), size=self.way, replace=False)
+        names = tuple(self.classes[index] for index in chosen)
+        support, query = [], []
+        for name in names:
+            rows = self.corpus.by_class[name]
+            drawn = random.choice(len(rows), size=self.shot + self.queries, replace=False)
+            picked = tuple(rows[index] for index in drawn)
+            support.append(picked[: self.shot])
+            query.append(picked[self.shot :])
+        return Episode(names, tuple(support), tuple(query))
+
+    def take(self, count: int) -> EpisodeList:
+        """Return episodes 0 .. count-1 as a list that can be stored."""
+        return EpisodeList(self.corpus.fingerprint, tuple(self.episode(number) for number in range(count)))
+
+
+@dataclass(frozen=True)
+class EpisodeList:
+    """A fixed list of episodes of one corpus, so that every method sees the very same tasks."""
+
+    corpus_fingerprint: str
+    episodes: tuple[Episode, ...]
+
+    def __iter__(self) -> Iterator[Episode]:
+        return iter(self.episodes)
+
+    def __len__(self) -> int:
+        return len(self.episodes)
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 over corpus and episodes."""
+        return hashlib.sha256(self._content().encode()).hexdigest()
+
+    def save(self, path: Path) -> None:
+        """Store the list with its hash."""
+        write_json(path, {"hash": self.hash, **json.loads(self._content())})
+
+    @classmethod
+    def load(cls, path: Path, corpus: Corpus) -> EpisodeList:
+        """Read a stored list; refuse one that was changed, or that belongs to another corpus."""
+        stored = read_json(path)
+        try:
+            episodes = tuple(
+                Episode(
+                    tuple(item["classes"]),
+                    tuple(tuple(rows) for rows in item["support"]),
+                    tuple(tuple(rows) for rows in item["query"]),
+                )
+                for item in stored["episodes"]
+            )
+            loaded = cls(stored["corpus"], episodes)
+            expected = stored["hash"]
+        except (KeyError, TypeError) as error:
+            raise DataError(f"{path} is not a list of episodes: {error!r}") from error
+        if loaded.hash != expected:
+            raise DataError(f"{path} was changed: its hash does not match its episodes")
+        if loaded.corpus_fingerprint != corpus.fingerprint:
+            raise DataError(f"{path} belongs to other texts than {corpus.name} holds now")
+        return loaded
+
+    def _content(self) -> str:
+        content = {"corpus": self.corpus_fingerprint, "episodes": [asdict(episode) for episode in self.episodes]}
+        return json.dumps(content, separators=(",", ":"), ensure_ascii=True)

@@ -1,0 +1,121 @@
+"""An on-disk cache of vectors: encode a text once, train and evaluate on it often.
+
+One folder an encoder (its fingerprint and length limit); in it, shards that are written once and never changed. A text
+is known by its hash alone. Two writers never meet: each writes shards of its own under a new name and renames them into
+place. A shard that is damaged is deleted and its texts are encoded again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from dmin.encoder.encoder import Encoder, FloatArray, check_texts
+from dmin.errors import ModelError, StorageError
+from dmin.files import read_tensors, write_tensors
+
+FOLDER_VARIABLE = "DMIN_CACHE"
+LIMIT_VARIABLE = "DMIN_CACHE_BYTES"
+DEFAULT_LIMIT = 2 * 1024**3
+_HASH_BYTES = 16
+
+
+def default_folder() -> Path:
+    """Where vectors are cached: $DMIN_CACHE, else the user's cache folder."""
+    chosen = os.environ.get(FOLDER_VARIABLE)
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "dmin" / "vectors"
+
+
+class VectorCache:
+    """Vectors on disk, least recently used shards dropped beyond `limit` bytes."""
+
+    def __init__(self, folder: Path | None = None, limit: int | None = None) -> None:
+        self.folder = folder or default_folder()
+        self.limit = limit if limit is not None else int(os.environ.get(LIMIT_VARIABLE, DEFAULT_LIMIT))
+
+    def encode(self, encoder: Encoder, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
+        """Like `encoder.encode`, but each text is computed once for this encoder, on this machine."""
+        check_texts(texts)
+        shelf = self.folder / f"{encoder.fingerprint[:24]}-{encoder.max_length}"
+        hashes = [_text_hash(text) for text in texts]
+        known = self._read(shelf, encoder.width, set(hashes))
+        missing = {key: text for key, text in zip(hashes, texts, strict=True) if key not in known}
+        if missing:
+            vectors = encoder.encode(list(missing.values()), show_progress=show_progress)
+            known.update(zip(missing, vectors, strict=True))
+            self._write(shelf, list(missing), vectors)
+        return np.stack([known[key] for key in hashes]) if hashes else np.empty((0, encoder.width), np.float32)
+
+    def size(self) -> int:
+        """Bytes on disk."""
+        return sum(size for _, size, _ in self._shards())
+
+    def clear(self) -> int:
+        """Remove everything; return the bytes that were freed."""
+        freed = self.size()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return freed
+
+    def _read(self, shelf: Path, width: int, wanted: set[bytes]) -> dict[bytes, FloatArray]:
+        found: dict[bytes, FloatArray] = {}
+        for path in sorted(shelf.glob("*.safetensors")) if shelf.is_dir() else ():
+            try:
+                tensors, _ = read_tensors(path)
+                keys, vectors = tensors["hashes"].numpy(), tensors["vectors"].numpy()
+                if keys.shape != (len(vectors), _HASH_BYTES) or vectors.shape[1:] != (width,):
+                    raise ModelError(f"{path} has the wrong shape")
+            except (ModelError, KeyError):
+                path.unlink(missing_ok=True)  # damaged, or taken away by another process: encode again
+                continue
+            used = False
+            for key, vector in zip((row.tobytes() for row in keys), vectors, strict=True):
+                if key in wanted:
+                    found[key], used = vector, True
+            if used:
+                os.utime(path)
+        return found
+
+    def _write(self, shelf: Path, keys: list[bytes], vectors: FloatArray) -> None:
+        if vectors.nbytes > self.limit:
+            return
+        rows = torch.from_numpy(np.frombuffer(b"".join(keys), dtype=np.uint8).reshape(-1, _HASH_BYTES).copy())
+        try:
+            write_tensors(
+                shelf / f"{uuid.uuid4().hex}.safetensors", {"hashes": rows, "vectors": torch.from_numpy(vectors)}
+            )
+        except StorageError:
+            return  # a cache that cannot be written is only slower, not an error
+        self._trim()
+
+    def _trim(self) -> None:
+        shards = sorted(self._shards())  # oldest use first
+        total = sum(size for _, size, _ in shards)
+        for _, size, path in shards:
+            if total <= self.limit:
+                return
+            path.unlink(missing_ok=True)
+            total -= size
+
+    def _shards(self) -> list[tuple[float, int, Path]]:
+        shards = []
+        for path in self.folder.glob("*/*.safetensors"):
+            try:
+                status = path.stat()
+            except FileNotFoundError:  # another process removed it meanwhile
+                continue
+            shards.append((status.st_mtime, status.st_size, path))
+        return shards
+
+
+def _text_hash(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_HASH_BYTES).digest()

@@ -1,0 +1,138 @@
+"""`Encoder`: texts to vectors, in batches of like length."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from dmin.encoder.loading import DEFAULT, choose_pooling, load
+from dmin.encoder.network import EncoderNetwork
+from dmin.errors import DataError
+from dmin.progress import progress
+
+FloatArray = np.ndarray[Any, np.dtype[np.float32]]
+
+
+class Encoder:
+    """Turns texts into vectors with any Hugging Face encoder.
+
+    Args:
+        name: "default" (embedded, offline), a folder, or a Hugging Face id.
+        pooling: "cls", "mean", or "auto" (mean for the embedded encoder, `[CLS]` otherwise).
+        max_length: longer texts are cut to this many tokens; how many were is said once.
+        batch_size: texts in one pass; batches hold texts of like length, so little is padding.
+        device: "cpu", "cuda", ...; without one, a GPU where there is one.
+
+    Example:
+        >>> Encoder().encode(["where is my parcel?"]).shape
+        (1, 384)
+    """
+
+    def __init__(
+        self,
+        name: str = DEFAULT,
+        *,
+        pooling: str = "auto",
+        max_length: int = 256,
+        batch_size: int = 64,
+        device: str | None = None,
+    ) -> None:
+        self.name = name
+        tokenizer, backbone = load(name)
+        self.tokenizer = tokenizer
+        limit = int(getattr(backbone.config, "max_position_embeddings", max_length) or max_length)
+        self.max_length = min(max_length, limit, int(tokenizer.model_max_length))
+        self.batch_size = batch_size
+        self.network = EncoderNetwork(backbone, choose_pooling(name, pooling), int(tokenizer.pad_token_id or 0))
+        self.network.to(choose_device(device)).eval()
+        self._said_truncated = False
+        self._fingerprint: str | None = None
+
+    @property
+    def width(self) -> int:
+        """The width d of a vector."""
+        return self.network.width
+
+    @property
+    def pooling(self) -> str:
+        """ "cls" or "mean"."""
+        return self.network.pooling
+
+    @property
+    def fingerprint(self) -> str:
+        """Names weights and pooling; `refresh` after the weights changed."""
+        if self._fingerprint is None:
+            self._fingerprint = self.network.fingerprint()
+        return self._fingerprint
+
+    def refresh(self) -> None:
+        """Forget the fingerprint: the weights were changed."""
+        self._fingerprint = None
+
+    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text, cut to `max_length`; the number of cut texts is said once."""
+        check_texts(texts)
+        rows: list[list[int]] = self.tokenizer(list(texts), truncation=False, verbose=False)["input_ids"]
+        long = [index for index, row in enumerate(rows) if len(row) > self.max_length]
+        if long:
+            cut = self.tokenizer([texts[i] for i in long], truncation=True, max_length=self.max_length)["input_ids"]
+            for index, row in zip(long, cut, strict=True):
+                rows[index] = row
+            if not self._said_truncated:
+                self._said_truncated = True
+                warnings.warn(
+                    f"{len(long)} of {len(texts)} texts are longer than {self.max_length} tokens and were cut",
+                    stacklevel=3,
+                )
+        return rows
+
+    @torch.inference_mode()
+    def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
+        """Return the vectors of `texts`, float32 [n, d], in their order. No cache is read or written."""
+        rows = self.tokenize(texts)
+        vectors = np.empty((len(rows), self.width), dtype=np.float32)
+        was_training = self.network.training
+        self.network.eval()
+        try:
+            with progress("encoding", len(rows), unit="texts", show=show_progress) as advance:
+                for batch in batches_by_length(rows, self.batch_size):
+                    vectors[batch] = self.network([rows[index] for index in batch]).float().cpu().numpy()
+                    advance(len(batch))
+        finally:
+            self.network.train(was_training)
+        return vectors
+
+    def save(self, folder: str) -> None:
+        """Write weights and tokenizer as a folder that `AutoModel` and `AutoTokenizer` load."""
+        self.network.backbone.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+
+
+def batches_by_length(rows: Sequence[Sequence[int]], batch_size: int) -> list[list[int]]:
+    """Group the indices of `rows` into batches of like length, longest first."""
+    order = sorted(range(len(rows)), key=lambda index: -len(rows[index]))
+    return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+
+
+def check_texts(texts: Sequence[str]) -> None:
+    """Raise an error that names the first item that is not a text with something in it."""
+    if isinstance(texts, str | bytes):
+        raise TypeError(f"a list of texts is needed, not one {type(texts).__name__}: [{texts[:40]!r}]")
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"text {index} is {text!r} ({type(text).__name__}), not a string")
+        if not text.strip():
+            raise DataError(f"text {index} is empty")
+
+
+def choose_device(device: str | None) -> torch.device:
+    """Return the device asked for, or the best one there is."""
+    if device is not None:
+        return torch.device(device)
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")

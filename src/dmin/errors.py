@@ -1,0 +1,54 @@
+"""The errors a user sees: one line that names the wrong thing and the way out."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class DminError(Exception):
+    """A mistake in what the user gave. The commands print it as one line and exit with code 2."""
+
+
+class DataError(DminError, ValueError):
+    """A file, a corpus or a text that cannot be used."""
+
+
+class ConfigError(DminError, ValueError):
+    """A setting that does not exist or does not fit."""
+
+
+class UnknownNameError(DminError, LookupError):
+    """A name (method, data set, split, class) that is not known."""
+
+
+class ModelError(DminError, ValueError):
+    """An encoder, head or run folder that cannot be loaded, or does not fit its partner."""
+
+
+class CheckpointError(DminError):
+    """A checkpoint that cannot be used."""
+
+
+class StorageError(DminError, OSError):
+    """A file that could not be written, for example because the disk is full."""
+
+
+class TrainingInterrupted(DminError):
+    """Training was stopped on request; everything up to here is saved."""
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that looks most like `name`, or None when nothing is near."""
+    by_lower = {str(candidate).lower(): str(candidate) for candidate in known}
+    found = difflib.get_close_matches(str(name).lower(), list(by_lower), n=1, cutoff=0.5)
+    return by_lower[found[0]] if found else None
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str], *, most: int = 12) -> UnknownNameError:
+    """Build the error for an unknown name: what was given, the nearest known one, what there is."""
+    names = [str(candidate) for candidate in known]
+    near = nearest_name(name, names)
+    hint = f"did you mean {near!r}? " if near else ""
+    listed = ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    return UnknownNameError(f"unknown {kind} {name!r}: {hint}known: {listed or 'none'}")

@@ -1,0 +1,126 @@
+"""Files that are whole or not there: written under a temporary name, synced, then renamed."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dmin.errors import DataError, ModelError, StorageError
+
+if TYPE_CHECKING:
+    import torch
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_DIGEST = "sha256"
+
+
+def write_atomic(path: Path, content: bytes | str) -> None:
+    """Write `content` to `path` so that a reader, or a crash, sees the old file or the new one, never a part.
+
+    Raises:
+        StorageError: when it cannot be written; nothing half-written stays behind.
+    """
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    temporary: str | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o666 & ~_umask())
+        os.replace(temporary, path)
+        _sync_folder(path.parent)
+    except BaseException as error:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+        if not isinstance(error, OSError):
+            raise
+        if error.errno in _NO_ROOM:
+            raise StorageError(
+                f"no room left to write {path} ({len(data) / 1e6:.1f} MB): free some space, or choose another --out"
+            ) from error
+        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write `value` as readable JSON, atomically."""
+    write_atomic(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file; a missing or broken one is a `DataError` that names it."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise DataError(f"no such file: {path}") from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is not valid JSON: {error}") from error
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str] | None = None) -> None:
+    """Write tensors as safetensors, atomically, with a digest of their bytes in the header."""
+    from safetensors.torch import save
+
+    ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    content = save(ready, metadata={**(metadata or {}), _DIGEST: _digest(ready)})
+    write_atomic(path, content)
+
+
+def read_tensors(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    """Read what `write_tensors` wrote: (tensors, metadata). A damaged file is a `ModelError` that names it."""
+    from safetensors import SafetensorError, safe_open
+
+    if not path.is_file():
+        raise ModelError(f"no such file: {path}")
+    try:
+        with safe_open(str(path), framework="pt") as file:
+            metadata = dict(file.metadata() or {})
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise ModelError(f"{path} is not a readable safetensors file (damaged or cut short?): {error}") from error
+    digest = metadata.pop(_DIGEST, None)
+    if digest is not None and digest != _digest(tensors):
+        raise ModelError(f"{path} is damaged: its content does not match the digest in its header")
+    return tensors, metadata
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file's bytes, as hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _digest(tensors: Mapping[str, torch.Tensor]) -> str:
+    summary = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        summary.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
+        if tensor.numel():
+            import torch
+
+            summary.update(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))
+    return summary.hexdigest()
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

@@ -1,0 +1,163 @@
+"""Dynamic Memory Routing: Algorithm 1 of Geng et al., "Dynamic Memory Induction Networks" (ACL 2020).
+
+A memory of n rows is folded into l capsules in the light of a query. The query never enters the output: it sets the
+coefficients, and the output is, capsule by capsule, a linear combination of the transformed memory rows. Two things
+are unusual. The coupling of a row is the routing agreement *plus* the (tanh of the) Pearson correlation with the
+query, so it may be negative and push a row away. And the query itself moves half-way towards the result each round.
+
+Letters in shapes: n memory rows, d width, l capsules, v = d / l width of a capsule; `...` any leading axes.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+SoftmaxAxis = Literal["capsules", "memory"]
+
+SQUASH_EPSILON = 1e-9
+# A centred sum of squares below this, or below ROUNDING^2 of the vector's own, is rounding noise: no variance.
+VARIANCE_FLOOR = 1e-24
+ROUNDING = 16.0
+
+
+def squash(x: Tensor) -> Tensor:
+    """Shrink the norm n of the last axis to n²/(1+n²) < 1 and keep the direction (Sabour et al., 2017)."""
+    squared = (x * x).sum(dim=-1, keepdim=True)
+    return squared / (1 + squared) * x / torch.sqrt(squared + SQUASH_EPSILON)
+
+
+def pearson(x: Tensor, y: Tensor) -> Tensor:
+    """Pearson correlation over the last axis (Eq. 5), in [-1, 1]; 0 where either side has no variance."""
+    return (standardise(x) * standardise(y)).sum(dim=-1)
+
+
+def standardise(x: Tensor) -> Tensor:
+    """Centre the last axis and scale it to norm 1, so that a dot product is a correlation; no variance gives 0."""
+    centred = x - x.mean(dim=-1, keepdim=True)
+    variance = (centred * centred).sum(dim=-1, keepdim=True)
+    noise = (ROUNDING * torch.finfo(x.dtype).eps) ** 2 * (x * x).sum(dim=-1, keepdim=True)
+    flat = variance <= noise.clamp_min(VARIANCE_FLOOR)
+    # The inner where keeps the gradient finite on the branch that the outer one discards.
+    scale = torch.rsqrt(torch.where(flat, torch.ones_like(variance), variance))
+    return torch.where(flat, torch.zeros_like(centred), centred * scale)
+
+
+class Routed(NamedTuple):
+    """What a routing gives: the output, and how much each memory row weighed in each capsule."""
+
+    output: Tensor  # [..., d]
+    weights: Tensor  # [..., n, l]: d_ij + p_ij of the last round, 0 on masked rows
+
+
+class DynamicMemoryRouting(nn.Module):
+    """q' = DMR(M, q), Eq. 1 and Algorithm 1.
+
+    Args:
+        dim: width d of memory rows and query; a multiple of `capsules`.
+        capsules: number l of output capsules. Each is d / l wide, and that must be at least 3: a correlation over two
+            numbers is always -1 or 1.
+        iterations: number r of routing rounds, at least 1.
+        softmax_over: the axis of d_i = softmax(α_i). "capsules" is the paper's index to the letter (row i spreads
+            over the capsules j); "memory" lets the rows compete for each capsule.
+        generator: source of the noise in the initial weights; without one, a generator seeded with 0.
+
+    `transform` is one linear map: rows j·v:(j+1)·v of its weight are W_j, likewise the bias. It starts at the identity
+    plus noise, because the output is later compared with vectors that were not transformed.
+
+    Example:
+        >>> routing = DynamicMemoryRouting(dim=8, capsules=2)
+        >>> routing(torch.randn(5, 8), torch.randn(8)).shape
+        torch.Size([8])
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        capsules: int = 4,
+        iterations: int = 3,
+        softmax_over: SoftmaxAxis = "capsules",
+        *,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        if capsules < 1 or dim % capsules:
+            raise ValueError(f"dim={dim} does not divide into capsules={capsules} equal parts")
+        if dim // capsules < 3:
+            raise ValueError(f"dim={dim} with capsules={capsules} leaves {dim // capsules} numbers a capsule; 3 needed")
+        if iterations < 1:
+            raise ValueError(f"iterations={iterations}: at least 1 is needed")
+        if softmax_over not in ("capsules", "memory"):
+            raise ValueError(f"softmax_over={softmax_over!r}: 'capsules' or 'memory'")
+        self.dim = dim
+        self.capsules = capsules
+        self.iterations = iterations
+        self.softmax_over = softmax_over
+        self.transform = identity_linear(dim, generator)
+
+    def forward(self, memory: Tensor, query: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Return q' [..., d] for memory [..., n, d], query [..., d] and mask [..., n] (True = a real row).
+
+        Leading axes broadcast. A query whose rows are all masked gets zeros.
+        """
+        return self.route(memory, query, mask).output
+
+    def route(self, memory: Tensor, query: Tensor, mask: Tensor | None = None) -> Routed:
+        """Like `forward`, with the final weights d_ij + p_ij of each row in each capsule."""
+        self._check(memory, query, mask)
+        kept = None if mask is None else mask.unsqueeze(-1)  # [..., n, 1]
+        m_hat = self.capsule_vectors(memory)  # [..., n, l, v]           Eq. 2
+        if kept is not None:
+            m_hat = m_hat * kept.unsqueeze(-1)  # squash(b) is not 0: a masked row must be made 0 here
+        q_hat = self.capsule_vectors(query)  # [..., l, v]               Eq. 3
+        m_standard = standardise(m_hat)  # [..., n, l, v]
+        p = self._correlation(m_standard, q_hat)  # [..., n, l]          Eq. 4
+        alpha = torch.zeros_like(p)  # [..., n, l]
+        for round_number in range(1, self.iterations + 1):
+            weights = self._couplings(alpha, kept) + p  # [..., n, l]    Eq. 6
+            v = squash(torch.einsum("...nl,...nlv->...lv", weights, m_hat))  # Eq. 8, 9
+            if round_number == self.iterations:
+                break  # the updates below would reach nothing
+            # The old p weighs the agreement; p is refreshed last.
+            alpha = alpha + p * torch.einsum("...nlv,...lv->...nl", m_hat, v)  # Eq. 7
+            q_hat = (q_hat + v) / 2
+            p = self._correlation(m_standard, q_hat)
+        return Routed(v.flatten(-2), weights)
+
+    def capsule_vectors(self, x: Tensor) -> Tensor:
+        """squash(W_j x + b_j) for every capsule j: [..., d] -> [..., l, v] (Eq. 2 and 3)."""
+        return squash(self.transform(x).unflatten(-1, (self.capsules, -1)))
+
+    def _correlation(self, m_standard: Tensor, q_hat: Tensor) -> Tensor:
+        """p_ij = tanh(PCC(m̂_ij, q̂_j)), Eq. 4; 0 on masked rows, whose m̂ is 0 and has no variance."""
+        return torch.tanh(torch.einsum("...nlv,...lv->...nl", m_standard, standardise(q_hat)))
+
+    def _couplings(self, alpha: Tensor, kept: Tensor | None) -> Tensor:
+        """d_i = softmax(α_i) over the chosen axis, 0 on masked rows."""
+        if self.softmax_over == "memory" and kept is not None:
+            alpha = alpha.masked_fill(~kept, torch.finfo(alpha.dtype).min)
+        couplings = alpha.softmax(dim=-1 if self.softmax_over == "capsules" else -2)  # [..., n, l]
+        return couplings if kept is None else couplings * kept
+
+    def _check(self, memory: Tensor, query: Tensor, mask: Tensor | None) -> None:
+        if memory.ndim < 2 or memory.shape[-1] != self.dim:
+            raise ValueError(f"memory has shape {list(memory.shape)}; [..., n, {self.dim}] is needed")
+        if query.shape[-1:] != (self.dim,):
+            raise ValueError(f"query has shape {list(query.shape)}; [..., {self.dim}] is needed")
+        if mask is not None and (mask.dtype != torch.bool or mask.shape[-1:] != memory.shape[-2:-1]):
+            raise ValueError(
+                f"mask has shape {list(mask.shape)} and type {mask.dtype}; "
+                f"[..., {memory.shape[-2]}] of torch.bool is needed (True = a real row)"
+            )
+
+
+def identity_linear(dim: int, generator: torch.Generator | None = None, noise: float = 1e-3) -> nn.Linear:
+    """A linear map that starts at the identity plus a little noise, bias 0, and leaves global random state alone."""
+    generator = generator or torch.Generator().manual_seed(0)
+    linear = nn.utils.skip_init(nn.Linear, dim, dim)
+    with torch.no_grad():
+        linear.weight.copy_(torch.eye(dim) + noise * torch.randn(dim, dim, generator=generator))
+        linear.bias.zero_()
+    return linear
