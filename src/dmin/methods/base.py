@@ -1,0 +1,92 @@
+"""What every few-shot method is: a module that scores queries against classes known by a few examples each."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from dmin.errors import ConfigError, nearest_name
+
+Inputs = Literal["vectors", "tokens", "texts"]
+COSINE_EPSILON = 1e-8
+
+
+@dataclass(frozen=True)
+class EpisodeTensors:
+    """A batch of B episodes of the same shape, as vectors."""
+
+    support: Tensor  # [B, C, K, d]
+    query: Tensor  # [B, L, d]
+    labels: Tensor  # [B, L], 0 .. C-1
+    base_rows: Tensor  # [B, C]: each class's row in the base memory, -1 for none
+
+
+class FewShotMethod(nn.Module):
+    """Scores [..., L, C] for queries [..., L, d] from support [..., C, K, d], with any leading batch of episodes.
+
+    A mask [..., C, K] says which support rows are real (True), so classes may have unequal numbers of examples.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    inputs: ClassVar[Inputs] = "vectors"
+    meta_trained: ClassVar[bool] = True
+    needs_memory: ClassVar[bool] = False
+
+    @classmethod
+    def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
+        """Make the method for vectors of width `dim`; methods that depend on way, shot or memory override this."""
+        del dim, way, shot, base_memory, seed
+        return cls(**options)
+
+    def forward(
+        self, support: Tensor, query: Tensor, mask: Tensor | None = None, base_rows: Tensor | None = None
+    ) -> Tensor:
+        """Return scores [..., L, C]; the highest wins."""
+        del support, query, mask, base_rows
+        raise TypeError(f"{type(self).__name__} scores {self.inputs}, not vectors")
+
+    def loss(self, scores: Tensor, labels: Tensor) -> Tensor:
+        """Mean cross-entropy over all queries (Eq. 14); scores [..., L, C], labels [..., L]."""
+        return functional.cross_entropy(scores.flatten(0, -2), labels.flatten())
+
+    def episode_loss(self, episodes: EpisodeTensors) -> tuple[Tensor, Tensor]:
+        """Return (loss, scores [B, L, C]) of a batch of training episodes."""
+        scores = self(episodes.support, episodes.query, base_rows=episodes.base_rows)
+        return self.loss(scores, episodes.labels), scores
+
+
+def cosine(x: Tensor, y: Tensor) -> Tensor:
+    """Cosine over the last axis; leading axes broadcast; 0 for a zero vector, with a finite gradient."""
+    return torch.einsum("...d,...d->...", unit(x), unit(y))
+
+
+def unit(x: Tensor) -> Tensor:
+    """Scale the last axis to norm 1; a zero vector stays zero, with a finite gradient."""
+    squared = (x * x).sum(dim=-1, keepdim=True)
+    return x * torch.rsqrt(squared.clamp_min(COSINE_EPSILON**2))
+
+
+def masked_mean(support: Tensor, mask: Tensor | None) -> Tensor:
+    """Mean over the real rows: [..., K, d] with mask [..., K] -> [..., d]."""
+    if mask is None:
+        return support.mean(dim=-2)
+    weights = mask.unsqueeze(-1).to(support.dtype)
+    return (support * weights).sum(dim=-2) / weights.sum(dim=-2).clamp_min(1)
+
+
+def check_options(cls: type[FewShotMethod], options: dict[str, Any], reserved: set[str]) -> None:
+    """Raise a `ConfigError` for an option the method does not have, with the nearest one it has."""
+    parameters = inspect.signature(cls.__init__).parameters
+    known = [name for name in parameters if name not in {"self", *reserved}]
+    for option in options:
+        if option not in known:
+            near = nearest_name(option, known)
+            hint = f"did you mean {near!r}? " if near else ""
+            listed = ", ".join(known) or "none"
+            raise ConfigError(f"{cls.name} has no option {option!r}: {hint}its options: {listed}")

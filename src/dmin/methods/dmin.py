@@ -1,0 +1,122 @@
+"""Dynamic Memory Induction Networks: Geng, Li, Li, Sun and Zhu, ACL 2020.
+
+What was learned about the base classes is kept as a memory, one vector a class. A support example is first rewritten in
+terms of that memory (Dynamic Memory Module, DMM); then the examples of a class are folded into one class vector, anew
+for each query, so that the examples near the query count most (Query-enhanced Induction Module, QIM). Both are the same
+routing with weights of their own. The score is a scaled cosine.
+
+Unusual: the query itself is never rewritten, so routed class vectors must stay comparable with raw encoder vectors.
+That is why the routing starts at the identity.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor, nn
+
+from dmin.errors import ConfigError
+from dmin.methods.base import FewShotMethod, cosine, masked_mean
+from dmin.routing import DynamicMemoryRouting, SoftmaxAxis
+
+
+class DMIN(FewShotMethod):
+    """Memory, induction by the query, cosine.
+
+    Args:
+        base_memory: W_base [N, d], a vector for each base class; tuned further unless `tune_memory` is False.
+        capsules: number l of capsules in both routings; d / l numbers each.
+        iterations: rounds r of both routings.
+        softmax_over: axis of the couplings, "capsules" (the paper to the letter) or "memory".
+        use_memory: False is the ablation "w/o DMM": the support vectors go to QIM as they are.
+        use_query: False is the ablation "w/o QIM": the class vector is the mean of the adapted support vectors.
+        share_routing: one set of routing weights for both modules.
+        mask_own_rows: in training, hide the rows of the episode's own classes, which no novel class will have.
+        memory_iterations: rounds of DMM alone; 1 is a static memory, whose couplings never adapt.
+        tune_memory: False keeps W_base as stage 1 left it.
+        scale: initial τ.
+        seed: of the noise in the initial weights.
+    """
+
+    name: ClassVar[str] = "dmin"
+    title: ClassVar[str] = "DMIN"
+    needs_memory: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        base_memory: Tensor,
+        capsules: int = 4,
+        iterations: int = 3,
+        softmax_over: SoftmaxAxis = "capsules",
+        use_memory: bool = True,
+        use_query: bool = True,
+        share_routing: bool = False,
+        *,
+        mask_own_rows: bool = False,
+        memory_iterations: int | None = None,
+        tune_memory: bool = True,
+        scale: float = 10.0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        if base_memory.ndim != 2 or not len(base_memory):
+            raise ValueError(f"base_memory has shape {list(base_memory.shape)}; [N, d] with N > 0 is needed")
+        if share_routing and memory_iterations not in (None, iterations):
+            raise ValueError("share_routing needs the same number of iterations in both modules")
+        dim = base_memory.shape[1]
+        generator = torch.Generator().manual_seed(seed)
+        self.base_memory = nn.Parameter(base_memory.detach().clone().float(), requires_grad=use_memory and tune_memory)
+        self.memory_routing: DynamicMemoryRouting | None = None
+        self.query_routing: DynamicMemoryRouting | None = None
+        if use_memory:
+            rounds = memory_iterations or iterations
+            self.memory_routing = DynamicMemoryRouting(dim, capsules, rounds, softmax_over, generator=generator)
+        if use_query:
+            shared = self.memory_routing if share_routing else None
+            self.query_routing = shared or DynamicMemoryRouting(
+                dim, capsules, iterations, softmax_over, generator=generator
+            )
+        self.scale = nn.Parameter(torch.tensor(float(scale)))
+        self.mask_own_rows = mask_own_rows
+
+    @classmethod
+    def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
+        """See `FewShotMethod.build`."""
+        del way, shot
+        if base_memory is None:
+            raise ConfigError("dmin needs a base memory: stage 1 makes it")
+        if base_memory.shape[-1] != dim:
+            raise ConfigError(f"the base memory is {base_memory.shape[-1]} wide, the vectors {dim}")
+        return cls(base_memory, seed=seed, **options)
+
+    def forward(
+        self, support: Tensor, query: Tensor, mask: Tensor | None = None, base_rows: Tensor | None = None
+    ) -> Tensor:
+        """Scores τ·cos(e_q, e_c) [..., L, C], Eq. 12."""
+        adapted = self.adapt(support, base_rows)  # [..., C, K, d]
+        class_vectors = self.induce(adapted, query, mask)  # [..., L, C, d]
+        return self.scale * cosine(query.unsqueeze(-2), class_vectors)
+
+    def adapt(self, support: Tensor, base_rows: Tensor | None = None) -> Tensor:
+        """DMM: e'_{c,s} = DMR(W_base, e_{c,s}), [..., C, K, d] -> [..., C, K, d]."""
+        if self.memory_routing is None:
+            return support
+        own = None
+        if self.mask_own_rows and self.training and base_rows is not None:
+            numbers = torch.arange(len(self.base_memory), device=base_rows.device)
+            own = (base_rows.unsqueeze(-1) == numbers).any(dim=-2)  # [..., N]
+            own = ~own[..., None, None, :]  # [..., 1, 1, N]: True = not a class of this episode
+        adapted: Tensor = self.memory_routing(self.base_memory, support, own)
+        return adapted
+
+    def induce(self, adapted: Tensor, query: Tensor, mask: Tensor | None = None) -> Tensor:
+        """QIM: e_c = DMR({e'_{c,s}}, e_q) for each query and class, Eq. 10: -> [..., L or 1, C, d]."""
+        if self.query_routing is None:
+            return masked_mean(adapted, mask).unsqueeze(-3)  # [..., 1, C, d]
+        class_vectors: Tensor = self.query_routing(
+            adapted.unsqueeze(-4),  # [..., 1, C, K, d]
+            query.unsqueeze(-2),  # [..., L, 1, d]
+            None if mask is None else mask.unsqueeze(-3),  # [..., 1, C, K]
+        )
+        return class_vectors

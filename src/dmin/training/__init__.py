@@ -1,0 +1,18 @@
+"""Two-stage training: supervised, then on episodes."""
+
+from dmin.training.config import TrainConfig, load_config
+from dmin.training.model import HeadInfo, TrainedModel, load_model, save_model
+from dmin.training.pipeline import TEST_SEED, Task, Trainer, prepare_task
+
+__all__ = [
+    "TEST_SEED",
+    "HeadInfo",
+    "Task",
+    "TrainConfig",
+    "TrainedModel",
+    "Trainer",
+    "load_config",
+    "load_model",
+    "prepare_task",
+    "save_model",
+]

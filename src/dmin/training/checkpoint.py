@@ -1,0 +1,155 @@
+"""Checkpoints: where a stage stands, whole or not there, so that a killed run goes on as if nothing had happened.
+
+A checkpoint holds the weights that learn, the optimizer's state and the numbers of the loop. Random state is not
+needed: every update draws from generators seeded by its own number. The best weights so far lie in a file of their own
+that the checkpoint names.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from dmin.errors import CheckpointError, ModelError
+from dmin.files import read_tensors, write_tensors
+
+KEPT = 2  # the newest, and the one before it in case the newest is damaged
+_NAME = re.compile(r"stage(?P<stage>\d)-(?P<step>\d+)\.best-(?P<best>\d+)\.safetensors")
+
+
+@dataclass
+class LoopState:
+    """Where a stage's loop stands."""
+
+    stage: int
+    step: int = 0  # updates done
+    best_step: int = -1
+    best_score: float = -1.0
+    stale: int = 0  # validations since the best one
+    finished: bool = False
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What was read back."""
+
+    path: Path
+    state: LoopState
+    weights: dict[str, Tensor]
+    optimizer: dict[str, Tensor]
+    best: dict[str, Tensor]
+
+
+class CheckpointStore:
+    """The checkpoints of one run folder."""
+
+    def __init__(self, folder: Path, warn: Callable[[str], None]) -> None:
+        self.folder = folder
+        self._warn = warn
+
+    def save_best(self, stage: int, step: int, weights: Mapping[str, Tensor]) -> None:
+        """Store the best weights so far."""
+        write_tensors(self._best_path(stage, step), weights)
+
+    def save(self, state: LoopState, weights: Mapping[str, Tensor], optimizer: Mapping[str, Tensor]) -> None:
+        """Store where the stage stands, then drop what is no longer needed."""
+        tensors = {f"weights.{name}": tensor for name, tensor in weights.items()}
+        tensors |= {f"optimizer.{name}": tensor for name, tensor in optimizer.items()}
+        name = f"stage{state.stage}-{state.step:07d}.best-{max(state.best_step, 0):07d}.safetensors"
+        write_tensors(self.folder / name, tensors, {"state": json.dumps(asdict(state))})
+        self._drop_old()
+
+    def latest(self) -> Checkpoint | None:
+        """Read the newest usable checkpoint; a damaged one is named and the one before it is taken."""
+        paths = self._paths()
+        for path in reversed(paths):
+            try:
+                return self._read(path)
+            except (ModelError, CheckpointError) as error:
+                self._warn(f"checkpoint {path.name} is refused: {error}")
+        if paths:
+            raise CheckpointError(f"no usable checkpoint in {self.folder}: all {len(paths)} are damaged; start anew")
+        return None
+
+    def _read(self, path: Path) -> Checkpoint:
+        tensors, metadata = read_tensors(path)
+        try:
+            state = LoopState(**json.loads(metadata["state"]))
+        except (KeyError, ValueError, TypeError) as error:
+            raise CheckpointError(f"{path} lacks its state") from error
+        best: dict[str, Tensor] = {}
+        if state.best_step >= 0:
+            best, _ = read_tensors(self._best_path(state.stage, state.best_step))
+        return Checkpoint(path, state, _under("weights.", tensors), _under("optimizer.", tensors), best)
+
+    def _drop_old(self) -> None:
+        *old, previous, newest = [None] * KEPT + self._paths()
+        needed = {_best_name(path) for path in (previous, newest) if path is not None}
+        for path in old:
+            if path is not None:
+                path.unlink(missing_ok=True)
+        for path in self.folder.glob("best*.safetensors"):
+            if path.name not in needed:
+                path.unlink(missing_ok=True)
+
+    def _paths(self) -> list[Path]:
+        return sorted(path for path in self.folder.glob("stage*.safetensors") if _NAME.fullmatch(path.name))
+
+    def _best_path(self, stage: int, step: int) -> Path:
+        return self.folder / f"best{stage}-{max(step, 0):07d}.safetensors"
+
+
+def _best_name(path: Path) -> str:
+    """The name of the file of best weights that a checkpoint refers to."""
+    found = _NAME.fullmatch(path.name)
+    return f"best{found['stage']}-{found['best']}.safetensors" if found else ""
+
+
+def trainable_weights(network: nn.Module) -> dict[str, Tensor]:
+    """The weights that learn, by name."""
+    return {name: weight.detach() for name, weight in network.named_parameters() if weight.requires_grad}
+
+
+def load_trainable(network: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Put weights back in place; names and shapes must be the network's own."""
+    own = trainable_weights(network)
+    if set(own) != set(weights) or any(own[name].shape != weights[name].shape for name in own):
+        raise CheckpointError("the checkpoint's weights are not those of this configuration")
+    for name, weight in own.items():
+        weight.copy_(weights[name])
+
+
+def optimizer_tensors(optimizer: Optimizer) -> dict[str, Tensor]:
+    """The optimizer's state (moments, steps) as tensors named after its weights."""
+    return {
+        f"{name}/{key}": value
+        for name, weight in _named_weights(optimizer)
+        for key, value in optimizer.state.get(weight, {}).items()
+    }
+
+
+def load_optimizer(optimizer: Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Put the state back that `optimizer_tensors` gave."""
+    weights = dict(_named_weights(optimizer))
+    for key, value in tensors.items():
+        name, entry = key.rsplit("/", 1)
+        if name not in weights:
+            raise CheckpointError("the checkpoint's optimizer is not that of this configuration")
+        weight = weights[name]
+        optimizer.state[weight][entry] = value.clone() if entry == "step" else value.to(weight.device, copy=True)
+
+
+def _named_weights(optimizer: Optimizer) -> list[tuple[str, Tensor]]:
+    return [
+        pair for group in optimizer.param_groups for pair in zip(group["param_names"], group["params"], strict=True)
+    ]
+
+
+def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

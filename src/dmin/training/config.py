@@ -1,0 +1,177 @@
+"""All settings of a training run: one model, from YAML and overrides; an unknown key is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from dmin.errors import ConfigError, nearest_name
+
+Tune = Literal["full", "lora", "none"]
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(extra="forbid", validate_assignment=True)
+
+
+class SupervisedSettings(_Settings):
+    """Stage 1: a cosine classifier over the base classes."""
+
+    epochs: int = Field(default=10, ge=0, description="passes over the base texts, at most")
+    batch: int = Field(default=32, ge=1, description="texts in an update, in each process")
+    learning_rate: float = Field(default=5e-3, gt=0, description="of the class vectors and the scale")
+    encoder_learning_rate: float = Field(default=2e-5, gt=0, description="of the encoder, unless tune is none")
+    held_out: float = Field(
+        default=0.1, ge=0, lt=1, description="part of each base class kept aside to choose the epoch"
+    )
+    patience: int = Field(default=3, ge=1, description="stop after so many epochs without a better held-out accuracy")
+
+
+class MetaSettings(_Settings):
+    """Stage 2: meta-training on episodes."""
+
+    episodes: int = Field(default=1000, ge=0, description="training episodes, at most")
+    batch: int = Field(default=1, ge=1, description="episodes in an update, in each process")
+    learning_rate: float = Field(default=1e-3, gt=0, description="of the method's own weights")
+    encoder_learning_rate: float = Field(default=2e-5, gt=0, description="of the encoder, unless tune is none")
+    validate_every: int = Field(default=100, ge=1, description="episodes between validations")
+    validation_episodes: int = Field(default=100, ge=1, description="fixed episodes of the validation classes")
+    patience: int = Field(default=10, ge=1, description="stop after so many validations without a better accuracy")
+
+
+class TrainConfig(_Settings):
+    """A training run.
+
+    Example:
+        >>> TrainConfig(data="starter", way=5, shot=1).tune
+        'none'
+    """
+
+    data: str = Field(default="starter", description="a named set, a file, or a Hugging Face id")
+    split: str | None = Field(default=None, description="a class split of the data, by name")
+    split_seed: int | None = Field(default=None, description="draw a class split by this seed instead")
+    split_sizes: tuple[int, int, int] | None = Field(
+        default=None, description="train, valid and test classes of a drawn split"
+    )
+    text_column: str = "text"
+    label_column: str = "label"
+    encoder: str = Field(default="default", description="embedded default, a folder, or a Hugging Face id")
+    pooling: Literal["auto", "cls", "mean"] = "auto"
+    max_length: int = Field(default=64, ge=4, description="tokens of a text, at most")
+    method: str = "dmin"
+    options: dict[str, Any] = Field(default_factory=dict, description="the method's own options")
+    way: int = Field(default=5, ge=2, description="classes in an episode")
+    shot: int = Field(default=1, ge=1, description="support texts a class")
+    queries: int = Field(default=10, ge=1, description="query texts a class")
+    tune: Tune = Field(default="none", description="what of the encoder learns")
+    base_classes: Literal["all"] | int | tuple[str, ...] = Field(
+        "all", description="classes of the memory: all training classes, so many of them, or these"
+    )
+    episode_classes: Literal["all", "without-base"] = Field(
+        default="all", description="training classes episodes are made of"
+    )
+    stage1: SupervisedSettings = SupervisedSettings()
+    stage2: MetaSettings = MetaSettings()
+    warm_up: float = Field(
+        default=0.1, ge=0, le=1, description="part of the updates over which the encoder's rate rises"
+    )
+    clip: float = Field(default=1.0, gt=0, description="largest norm of a gradient")
+    weight_decay: float = Field(default=0.01, ge=0, description="on the encoder's matrices")
+    precision: Literal["auto", "float32", "bf16"] = Field(default="auto", description="of the encoder while it learns")
+    test_episodes: int = Field(default=300, ge=0, description="episodes of the test classes for the closing evaluation")
+    tensorboard: bool = Field(default=False, description="write TensorBoard logs (extra)")
+    device: str | None = None
+    seed: int = 0
+
+    @field_validator("base_classes", mode="before")
+    @classmethod
+    def _number_or_list(cls, value: Any) -> Any:
+        if isinstance(value, str) and value != "all":
+            return int(value) if value.isdigit() else tuple(name.strip() for name in value.split(","))
+        return tuple(value) if isinstance(value, list) else value
+
+    @field_validator("split_sizes", mode="before")
+    @classmethod
+    def _sizes(cls, value: Any) -> Any:
+        return tuple(value.replace(",", "/").split("/")) if isinstance(value, str) else value
+
+    def to_yaml(self) -> str:
+        """The settings as YAML text that `load_config` reads back."""
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def load_config(path: Path | None = None, overrides: Mapping[str, Any] | None = None) -> TrainConfig:
+    """Settings from a YAML file, changed by overrides: `{"stage2.episodes": 500, "way": 10}`.
+
+    Raises:
+        ConfigError: one line that names the key and what it takes.
+    """
+    values: dict[str, Any] = _read_yaml(path) if path is not None else {}
+    for key, value in (overrides or {}).items():
+        target = values
+        *sections, last = key.split(".")
+        for section in sections:
+            target = target.setdefault(section, {})
+            if not isinstance(target, dict):
+                raise ConfigError(f"setting {key!r}: {section!r} has no parts")
+        target[last] = value
+    try:
+        return TrainConfig(**values)
+    except ValidationError as error:
+        raise ConfigError(_explain(error, path)) from error
+
+
+def differences(one: TrainConfig, other: TrainConfig) -> list[str]:
+    """The settings in which two configurations differ, as "key: one -> other"."""
+    first, second = flatten(one.model_dump(mode="json")), flatten(other.model_dump(mode="json"))
+    keys = sorted(set(first) | set(second))
+    return [f"{key}: {first.get(key)} -> {second.get(key)}" for key in keys if first.get(key) != second.get(key)]
+
+
+def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """`{"a": {"b": 1}}` -> `{"a.b": 1}`."""
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def known_keys(model: type[BaseModel] = TrainConfig, prefix: str = "") -> list[str]:
+    """Every setting's dotted name."""
+    keys = []
+    for name, field in model.model_fields.items():
+        inner = field.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            keys += known_keys(inner, f"{prefix}{name}.")
+        else:
+            keys.append(f"{prefix}{name}")
+    return keys
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"no such configuration file: {path}") from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"cannot read {path}: {' '.join(str(error).split())}") from error
+    if not isinstance(values, dict | None):
+        raise ConfigError(f"{path}: settings as 'key: value' lines are needed")
+    return values or {}
+
+
+def _explain(error: ValidationError, path: Path | None) -> str:
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    source = f"{path}: " if path else ""
+    if first["type"] == "extra_forbidden":
+        near = nearest_name(where, known_keys())
+        return f"{source}unknown setting {where!r}" + (f": did you mean {near!r}?" if near else "")
+    return f"{source}setting {where!r} = {first['input']!r}: {first['msg']}"

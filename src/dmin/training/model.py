@@ -1,0 +1,135 @@
+"""A trained model as a folder: the encoder as Hugging Face knows it, the head beside it, no pickle anywhere."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from dmin.encoder import Encoder
+from dmin.errors import DataError, ModelError, StorageError
+from dmin.files import read_json, read_tensors, write_json, write_tensors
+from dmin.methods import FewShotMethod, create
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class HeadInfo:
+    """What `head.json` says about a head."""
+
+    method: str
+    options: dict[str, Any]
+    way: int
+    shot: int
+    dim: int
+    base_classes: tuple[str, ...]
+    pooling: str
+    max_length: int
+    trained_on: dict[str, Any] = field(default_factory=dict)
+    calibration: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """Encoder and head, fit for each other."""
+
+    encoder: Encoder
+    method: FewShotMethod
+    info: HeadInfo
+
+
+def save_model(folder: Path, model: TrainedModel) -> None:
+    """Write the model; the folder appears whole or not at all."""
+    part = folder.with_name(folder.name + ".part")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        part.mkdir(parents=True)
+        model.encoder.save(str(part))
+        save_head(part, model)
+        shutil.rmtree(folder, ignore_errors=True)
+        part.rename(folder)
+    except StorageError:
+        raise
+    except Exception as error:  # (safetensors reports a full disk by an exception of its own)
+        raise StorageError(f"cannot write the model to {folder}: {error}") from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def save_head(folder: Path, model: TrainedModel) -> None:
+    """Write `head.safetensors` and `head.json`."""
+    write_tensors(folder / "head.safetensors", model.method.state_dict())
+    info = model.info
+    write_json(
+        folder / "head.json",
+        {
+            "format": FORMAT,
+            "method": info.method,
+            "options": info.options,
+            "way": info.way,
+            "shot": info.shot,
+            "dim": info.dim,
+            "encoder_fingerprint": model.encoder.fingerprint,
+            "pooling": info.pooling,
+            "max_length": info.max_length,
+            "base_classes": list(info.base_classes),
+            "trained_on": info.trained_on,
+            "calibration": info.calibration,
+        },
+    )
+
+
+def load_model(folder: Path, *, device: str | None = None) -> TrainedModel:
+    """Load a run folder (or its `model/`), checking that head and encoder belong together."""
+    if not folder.is_dir():
+        raise ModelError(f"no such run or model folder: {folder}")
+    if (folder / "model").is_dir():
+        folder = folder / "model"
+    if not (folder / "head.json").is_file():
+        raise ModelError(
+            f"{folder} holds no trained head (head.json): is the training finished? see dmin train --resume"
+        )
+    try:
+        stored = read_json(folder / "head.json")
+    except DataError as error:
+        raise ModelError(str(error)) from error
+    if stored.get("format") != FORMAT:
+        raise ModelError(f"{folder}: head format {stored.get('format')!r}; this version reads format {FORMAT}")
+    encoder = Encoder(str(folder), pooling=stored["pooling"], max_length=stored["max_length"], device=device)
+    if encoder.fingerprint != stored["encoder_fingerprint"]:
+        raise ModelError(f"{folder}: the head was trained with another encoder than the one beside it")
+    info = HeadInfo(
+        method=stored["method"],
+        options=stored["options"],
+        way=stored["way"],
+        shot=stored["shot"],
+        dim=stored["dim"],
+        base_classes=tuple(stored["base_classes"]),
+        pooling=stored["pooling"],
+        max_length=stored["max_length"],
+        trained_on=stored["trained_on"],
+        calibration=stored["calibration"],
+    )
+    method = build_method(info)
+    tensors, _ = read_tensors(folder / "head.safetensors")
+    try:
+        method.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise ModelError(f"{folder}: head.safetensors does not fit head.json: {error}") from error
+    return TrainedModel(encoder, method.to(encoder.network.device).eval(), info)
+
+
+def build_method(info: HeadInfo, seed: int = 0) -> FewShotMethod:
+    """Make an untrained method of the described shape."""
+    memory = torch.zeros(max(1, len(info.base_classes)), info.dim)
+    return create(info.method, info.dim, way=info.way, shot=info.shot, base_memory=memory, seed=seed, **info.options)
+
+
+def base_rows(base_classes: Sequence[str]) -> dict[str, int]:
+    """Each base class's row in the memory."""
+    return {label: row for row, label in enumerate(base_classes)}
