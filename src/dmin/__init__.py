@@ -1,3 +1,26 @@
-"""dmin: few-shot text classification with Dynamic Memory Induction Networks (Geng et al., ACL 2020)."""
+"""dmin: few-shot text classification with Dynamic Memory Induction Networks (Geng et al., ACL 2020).
+
+>>> from dmin import FewShotClassifier
+>>> classifier = FewShotClassifier().fit({"refund": ["I want my money back"], "parcel": ["where is my order"]})
+>>> classifier.predict(["please return what I paid"])
+['refund']
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dmin.classifier import FewShotClassifier
 
 __version__ = "0.1.0"
+__all__ = ["FewShotClassifier", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import torch and its kin only when they are asked for: `dmin --help` must not wait for them."""
+    if name == "FewShotClassifier":
+        from dmin.classifier import FewShotClassifier
+
+        return FewShotClassifier
+    raise AttributeError(f"module 'dmin' has no attribute {name!r}")

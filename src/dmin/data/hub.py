@@ -6,6 +6,7 @@ from typing import Any
 
 from dmin.data.corpus import Corpus
 from dmin.errors import DataError, nearest_name
+from dmin.hub import hub_reachable
 
 _LABEL_NAMES = ("label", "intent", "category", "class")
 
@@ -23,13 +24,17 @@ def load_from_hub(identifier: str, text_column: str, label_column: str | None, n
         from datasets import load_dataset
     except ImportError as error:
         raise DataError(f"{identifier}: loading from the hub needs an extra: pip install 'dmin[data]'") from error
+    if not hub_reachable():
+        raise DataError(
+            f"{name or identifier} is not here and the Hugging Face hub cannot be reached: set DMIN_DATA to a folder that "
+            f"holds {name or identifier}/texts.jsonl, or give the path of a file"
+        )
     try:
         parts = load_dataset(identifier)
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise DataError(
-            f"cannot load {identifier!r} from the Hugging Face hub ({type(error).__name__}: {reason}); "
-            "is there a network? A local copy works too: set DMIN_DATA, or give the path of a file"
+            f"cannot load {identifier!r} from the Hugging Face hub: {type(error).__name__}: {reason}"
         ) from error
     return corpus_from_parts(dict(parts), identifier, text_column, label_column, name)
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from dmin.encoder.embedded import embedded_folder
 from dmin.errors import ConfigError, ModelError
+from dmin.hub import hub_reachable
 
 Pooling = Literal["cls", "mean"]
 DEFAULT = "default"
@@ -41,6 +42,11 @@ def load(name: str) -> tuple[Any, Any]:
     from transformers import AutoModel, AutoTokenizer
 
     source, local = resolve(name)
+    local = local or _in_hub_cache(source)
+    if not local and not hub_reachable():
+        raise ModelError(
+            f"no encoder folder {name!r}, and the Hugging Face hub cannot be reached from here: give a folder"
+        )
     try:
         with quiet_transformers():
             tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
@@ -48,11 +54,17 @@ def load(name: str) -> tuple[Any, Any]:
             network = AutoModel.from_pretrained(source, local_files_only=local, use_safetensors=True)
     except Exception as error:
         reason = " ".join(str(error).split())[:300]
-        where = "folder" if local else "Hugging Face id (and is the hub reachable from here?)"
-        raise ModelError(f"cannot load the encoder {name!r} as a {where}: {type(error).__name__}: {reason}") from error
+        raise ModelError(f"cannot load the encoder {name!r}: {type(error).__name__}: {reason}") from error
     if not getattr(tokenizer, "is_fast", False):
         raise ModelError(f"the encoder {name!r} has no fast tokenizer (tokenizer.json)")
     return tokenizer, network.eval().float()
+
+
+def _in_hub_cache(identifier: str) -> bool:
+    """Was this encoder fetched from the hub before?"""
+    from huggingface_hub import try_to_load_from_cache
+
+    return isinstance(try_to_load_from_cache(identifier, "config.json"), str)
 
 
 def _check_folder(folder: Path) -> None:

@@ -37,6 +37,7 @@ class FewShotMethod(nn.Module):
     inputs: ClassVar[Inputs] = "vectors"
     meta_trained: ClassVar[bool] = True
     needs_memory: ClassVar[bool] = False
+    learning_rate: ClassVar[float] = 1e-3  # of its own weights, unless the configuration says otherwise
 
     @classmethod
     def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
@@ -50,6 +51,11 @@ class FewShotMethod(nn.Module):
         """Return scores [..., L, C]; the highest wins."""
         del support, query, mask, base_rows
         raise TypeError(f"{type(self).__name__} scores {self.inputs}, not vectors")
+
+    def contributions(self, support: Tensor, query: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Each support example's share of each score: [..., L, C, K], for the methods whose score divides."""
+        del support, query, mask
+        raise TypeError(f"{type(self).__name__} does not divide its scores among the examples")
 
     def loss(self, scores: Tensor, labels: Tensor) -> Tensor:
         """Mean cross-entropy over all queries (Eq. 14); scores [..., L, C], labels [..., L]."""

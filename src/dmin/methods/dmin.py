@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from dmin.errors import ConfigError
-from dmin.methods.base import FewShotMethod, cosine, masked_mean
-from dmin.routing import DynamicMemoryRouting, SoftmaxAxis
+from dmin.methods.base import COSINE_EPSILON, FewShotMethod, cosine, masked_mean, unit
+from dmin.routing import SQUASH_EPSILON, DynamicMemoryRouting, SoftmaxAxis
 
 
 class DMIN(FewShotMethod):
@@ -42,6 +42,7 @@ class DMIN(FewShotMethod):
     name: ClassVar[str] = "dmin"
     title: ClassVar[str] = "DMIN"
     needs_memory: ClassVar[bool] = True
+    learning_rate: ClassVar[float] = 1e-4  # 1e-3 drives the routing away from the identity before it learns
 
     def __init__(
         self,
@@ -120,3 +121,26 @@ class DMIN(FewShotMethod):
             None if mask is None else mask.unsqueeze(-3),  # [..., 1, C, K]
         )
         return class_vectors
+
+    def contributions(self, support: Tensor, query: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Each support example's exact share of each score: [..., L, C, K], adding up over K to `forward`.
+
+        A class vector is, capsule by capsule, s_j·Σ_i w_ij·m̂_ij, so its dot product with the query splits over i.
+        """
+        adapted = self.adapt(support)  # [..., C, K, d]
+        if self.query_routing is None:
+            rows, weights = adapted, torch.ones_like(adapted[..., 0]) if mask is None else mask.to(adapted.dtype)
+            parts = (weights / weights.sum(dim=-1, keepdim=True).clamp_min(1)).unsqueeze(-1) * rows  # [..., C, K, d]
+            parts = parts.unsqueeze(-4)  # [..., 1, C, K, d]
+        else:
+            routing = self.query_routing
+            memory, asked = adapted.unsqueeze(-4), query.unsqueeze(-2)
+            weights = routing.route(memory, asked, None if mask is None else mask.unsqueeze(-3)).weights
+            weighed = weights.unsqueeze(-1) * routing.capsule_vectors(memory)  # [..., L, C, K, l, v]; 0 where masked
+            total = weighed.sum(dim=-3, keepdim=True)  # [..., L, C, 1, l, v]
+            squared = (total * total).sum(dim=-1, keepdim=True)
+            shrink = squared / (1 + squared) / torch.sqrt(squared + SQUASH_EPSILON)  # squash(x) = shrink(x)·x
+            parts = (weighed * shrink).flatten(-2)  # [..., L, C, K, d]
+        size: Tensor = torch.linalg.vector_norm(parts.sum(dim=-2), dim=-1).clamp_min(COSINE_EPSILON)  # [..., L, C]
+        along = torch.einsum("...lckd,...ld->...lck", parts.expand(*query.shape[:-1], *parts.shape[-3:]), unit(query))
+        return self.scale * along / size.unsqueeze(-1)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
-from dmin.methods.base import FewShotMethod, cosine, masked_mean, unit
+from dmin.methods.base import COSINE_EPSILON, FewShotMethod, cosine, masked_mean, unit
 
 
 class Nearest(FewShotMethod):
@@ -27,3 +28,11 @@ class Nearest(FewShotMethod):
         del base_rows
         prototypes = masked_mean(unit(support), mask)  # [..., C, d]
         return cosine(query.unsqueeze(-2), prototypes.unsqueeze(-3))
+
+    def contributions(self, support: Tensor, query: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Each support example's exact share of each score: [..., L, C, K], adding up over K to `forward`."""
+        rows = unit(support)  # [..., C, K, d]
+        if mask is not None:
+            rows = rows * mask.unsqueeze(-1)
+        size: Tensor = torch.linalg.vector_norm(rows.sum(dim=-2), dim=-1).clamp_min(COSINE_EPSILON)  # [..., C]
+        return torch.einsum("...ckd,...ld->...lck", rows, unit(query)) / size[..., None, :, None]

@@ -2,10 +2,9 @@
 
 from dmin.training.config import TrainConfig, load_config
 from dmin.training.model import HeadInfo, TrainedModel, load_model, save_model
-from dmin.training.pipeline import TEST_SEED, Task, Trainer, prepare_task
+from dmin.training.pipeline import Task, Trainer, prepare_task
 
 __all__ = [
-    "TEST_SEED",
     "HeadInfo",
     "Task",
     "TrainConfig",

@@ -36,7 +36,9 @@ class MetaSettings(_Settings):
 
     episodes: int = Field(default=1000, ge=0, description="training episodes, at most")
     batch: int = Field(default=1, ge=1, description="episodes in an update, in each process")
-    learning_rate: float = Field(default=1e-3, gt=0, description="of the method's own weights")
+    learning_rate: float | None = Field(
+        default=None, gt=0, description="of the method's own weights; the method's default without one"
+    )
     encoder_learning_rate: float = Field(default=2e-5, gt=0, description="of the encoder, unless tune is none")
     validate_every: int = Field(default=100, ge=1, description="episodes between validations")
     validation_episodes: int = Field(default=100, ge=1, description="fixed episodes of the validation classes")

@@ -30,8 +30,8 @@ from dmin.training.model import HeadInfo, TrainedModel, base_rows, save_model
 from dmin.training.sources import TextSource
 from dmin.training.supervised import BaseClassifier, SupervisedStage, memory_from
 
-# Episode sequences that must not meet: training, validation and test draw by seeds of their own.
-VALIDATION_SEED, TEST_SEED = 1_000_003, 2_000_003
+# Validation episodes draw by a seed of their own, away from the training episodes.
+VALIDATION_SEED = 1_000_003
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,8 @@ class Trainer:
             config.stage2,
             loop.accelerator,
         )
-        loop.run(stage, self._settings(config.stage2.learning_rate, config.stage2.encoder_learning_rate), resumed)
+        rate = config.stage2.learning_rate or method.learning_rate
+        loop.run(stage, self._settings(rate, config.stage2.encoder_learning_rate), resumed)
         info = HeadInfo(
             config.method, config.options, config.way, config.shot, self.encoder.width, task.base_classes,
             self.encoder.pooling, self.encoder.max_length,

@@ -1,0 +1,5 @@
+"""The classifier an application holds."""
+
+from dmin.classifier.few_shot import Explanation, FewShotClassifier
+
+__all__ = ["Explanation", "FewShotClassifier"]

@@ -1,0 +1,5 @@
+"""The `dmin` command."""
+
+from dmin.cli.app import main
+
+__all__ = ["main"]

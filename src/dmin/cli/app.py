@@ -1,0 +1,105 @@
+"""One file a verb; here they come together, and here every mistake becomes one line."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+from dmin import __version__
+from dmin.cli.data import data
+from dmin.cli.demo import demo
+from dmin.cli.evaluate import evaluate
+from dmin.cli.train import train
+from dmin.errors import DminError, TrainingInterruptedError, nearest_name
+
+# Typer carries its own copy of click in some versions: its base class of usage errors is found through typer.
+ClickError: type[Any] = typer.BadParameter.__mro__[2]
+
+app = typer.Typer(
+    name="dmin",
+    help="Few-shot text classification with Dynamic Memory Induction Networks. Start with: dmin demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(demo)
+app.command()(train)
+app.command()(evaluate)
+app.add_typer(data, name="data")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"dmin {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: bool = typer.Option(False, "--version", help="Print the version.", callback=_version, is_eager=True),
+) -> None:
+    """Few-shot text classification with Dynamic Memory Induction Networks. Start with: dmin demo"""
+    del version
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command and leave with its exit code: 0 done, 2 a mistake in what was given, 130 stopped on request."""
+    calm_threads()
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; a user's mistake is one line on standard error."""
+    command = typer.main.get_command(app)
+    try:
+        command.main(args=list(arguments) if arguments is not None else None, prog_name="dmin", standalone_mode=False)
+    except ClickError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            typer.echo(error.format_message())
+            return 0
+        return _complain(_usage_message(error))
+    except TrainingInterruptedError as error:
+        typer.echo(str(error), err=True)
+        return 130
+    except DminError as error:
+        return _complain(str(error))
+    except (KeyboardInterrupt, typer.Abort):
+        typer.echo("stopped", err=True)
+        return 130
+    return 0
+
+
+def calm_threads() -> None:
+    """Let idle threads sleep: where cores are shared, OpenMP's default of spinning costs up to several times the work.
+
+    Set before torch is imported, and only by the commands; what the user set stays.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+
+
+def _complain(message: str) -> int:
+    typer.echo("error: " + " ".join(message.split()), err=True)
+    return 2
+
+
+def _usage_message(error: Any) -> str:
+    """A usage error as one line, with the nearest thing that exists and where to read more."""
+    message = error.format_message().rstrip(".")
+    context = getattr(error, "ctx", None)
+    option, command = getattr(error, "option_name", None), re.match(r"No such command '(.*)'", message)
+    if context and option and message.startswith("No such option"):
+        known = [name for parameter in context.command.params for name in parameter.opts]
+        message = _no_such("option", option, nearest_name(option, known))
+    elif context and command:
+        message = _no_such("command", command[1], nearest_name(command[1], getattr(context.command, "commands", {})))
+    return f"{message} (see: {context.command_path if context else 'dmin'} --help)"
+
+
+def _no_such(kind: str, name: str, near: str | None) -> str:
+    return f"no such {kind} {name!r}" + (f": did you mean {near!r}?" if near else "")

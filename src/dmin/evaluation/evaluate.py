@@ -1,0 +1,80 @@
+"""Evaluate a trained model on novel classes, beside the nearest prototype on the same vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from dmin.data import ClassSplit, Corpus
+from dmin.encoder import VectorCache
+from dmin.errors import ConfigError
+from dmin.evaluation.figures import confusion_figure, save_png
+from dmin.evaluation.protocol import Cell, VectorScorer, draw_episodes, run_episodes
+from dmin.evaluation.summary import make_summary, write_summary
+from dmin.methods import FewShotMethod, create
+from dmin.training import TrainedModel
+from dmin.training.sources import TextSource
+
+
+@dataclass(frozen=True)
+class EvaluationPlan:
+    """Which episodes to evaluate on."""
+
+    corpus: Corpus
+    split_name: str
+    split: ClassSplit
+    ways: Sequence[int]
+    shots: Sequence[int]
+    episodes: int = 300
+    queries: int = 10
+    part: str = "test"
+
+
+def evaluate_model(
+    model: TrainedModel, plan: EvaluationPlan, out: Path, *, show: bool = False, warn: Callable[[str], None]
+) -> list[Cell]:
+    """Score every (way, shot) of the plan and write summary, per-class accuracy, episodes and confusion pictures."""
+    if plan.episodes < 1:
+        raise ConfigError(f"--episodes {plan.episodes}: at least 1 is needed")
+    classes = plan.split.part(plan.part)
+    settings = [(way, shot) for way in plan.ways for shot in plan.shots]
+    corpus = plan.corpus
+    for shot in plan.shots:
+        small = corpus.large_enough(classes, shot + plan.queries)[1]
+        if small:
+            warn(f"{len(small)} test classes have fewer than {shot} + {plan.queries} texts and are left out of the "
+                 f"{shot}-shot episodes: {', '.join(small[:5])}")  # fmt: skip
+    lists = {
+        (way, shot): draw_episodes(
+            corpus, classes, way, shot, plan.queries, plan.episodes,
+            out / "episodes" / f"{corpus.name}-{plan.split_name}-{way}way-{shot}shot-{plan.episodes}.json",
+        )
+        for way, shot in settings
+    }  # fmt: skip
+    rows = [row for label in classes for row in corpus.by_class[label]]
+    source = TextSource(corpus, rows, model.encoder, frozen=True, cache=VectorCache(), show=show)
+    table = source.to(model.encoder.network.device).vectors(torch.arange(len(corpus.texts)))
+    cells = []
+    for way, shot in settings:
+        for method in with_nearest(model.method):
+            label = f"{method.title}, {way}-way {shot}-shot"
+            results = run_episodes(VectorScorer(method, table), lists[way, shot], description=label, show=show)
+            cells.append(Cell(method.name, way, shot, results))
+            if method is model.method:
+                figure = confusion_figure(results.confusion, f"{label} on {corpus.name}")
+                save_png(figure, out / f"confusion-{way}way-{shot}shot.png")
+    summary = make_summary(
+        model.info.method, corpus.name, plan.split_name, cells,
+        part=plan.part, queries=plan.queries, trained_on=model.info.trained_on,
+        episode_hashes={f"{way}-way {shot}-shot": lists[way, shot].hash for way, shot in settings},
+    )  # fmt: skip
+    write_summary(out, summary, cells)
+    return cells
+
+
+def with_nearest(method: FewShotMethod) -> list[FewShotMethod]:
+    """The method and, beside it, the row that costs nothing."""
+    return [method] if method.name == "nearest" else [method, create("nearest", 0, way=0, shot=0)]

@@ -1,0 +1,99 @@
+"""Pictures: learning curves and confusion, on plain matplotlib figures (no global state)."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from dmin.files import write_atomic
+
+INK, ACCENT, PALE = "#1f2933", "#0b6e99", "#d9822b"
+
+
+def confusion_figure(confusion: Mapping[tuple[str, str], int], title: str) -> Figure:
+    """A heat map of answers by true class, in percent of the class's queries."""
+    names = sorted({name for pair in confusion for name in pair})
+    counts = np.zeros((len(names), len(names)))
+    place = {name: index for index, name in enumerate(names)}
+    for (true, answer), count in confusion.items():
+        counts[place[true], place[answer]] = count
+    rates = 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    size = max(5.0, 0.32 * len(names) + 2.5)
+    figure = Figure(figsize=(size, size), layout="constrained")
+    axes = figure.add_subplot()
+    image = axes.imshow(rates, cmap="Blues", vmin=0, vmax=100)
+    axes.set_xticks(range(len(names)), names, rotation=90, fontsize=8)
+    axes.set_yticks(range(len(names)), names, fontsize=8)
+    axes.set_xlabel("answer")
+    axes.set_ylabel("true class")
+    axes.set_title(title, fontsize=10)
+    if len(names) <= 30:
+        for row, column in zip(*np.nonzero(rates >= 1), strict=True):
+            dark = rates[row, column] > 55
+            axes.text(column, row, f"{rates[row, column]:.0f}", ha="center", va="center", fontsize=6,
+                      color="white" if dark else INK)  # fmt: skip
+    figure.colorbar(image, ax=axes, shrink=0.6, label="% of the class's queries")
+    return figure
+
+
+def curves_figure(metrics: Sequence[Mapping[str, Any]]) -> Figure:
+    """Loss and accuracy over the updates of each stage, with the validations as points."""
+    stages = sorted({int(line["stage"]) for line in metrics}) or [1]
+    figure = Figure(figsize=(4.6 * len(stages), 3.4), layout="constrained")
+    for column, stage in enumerate(stages):
+        axes = figure.add_subplot(1, len(stages), column + 1)
+        lines = [line for line in metrics if line["stage"] == stage]
+        trained = [line for line in lines if "loss" in line]
+        judged = [line for line in lines if "validation" in line]
+        steps = [line["step"] for line in trained]
+        axes.plot(steps, [100 * line["accuracy"] for line in trained], color=PALE, alpha=0.6, label="training accuracy")
+        axes.plot([line["step"] for line in judged], [100 * line["validation"] for line in judged], "o-", color=ACCENT,
+                  markersize=3, label="held-out texts" if stage == 1 else "validation classes")  # fmt: skip
+        axes.set_title({1: "stage 1: base classes", 2: "stage 2: episodes"}.get(stage, f"stage {stage}"), fontsize=10)
+        axes.set_xlabel("updates")
+        axes.set_ylabel("accuracy, %")
+        axes.grid(alpha=0.25)
+        axes.legend(fontsize=8, loc="lower right")
+        losses = axes.twinx()
+        losses.plot(steps, [line["loss"] for line in trained], color=INK, alpha=0.35, linewidth=1)
+        losses.set_ylabel("loss (grey)", fontsize=8)
+        losses.set_ylim(bottom=0)
+    return figure
+
+
+def bars_figure(groups: Sequence[str], rows: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
+    """Accuracy of each row in each group (mean, half width of its interval), as bars."""
+    figure = Figure(figsize=(max(5.0, 1.1 + 0.35 * len(groups) * (len(rows) + 1)), 3.4), layout="constrained")
+    axes = figure.add_subplot()
+    width = 0.8 / max(1, len(rows))
+    for number, (name, values) in enumerate(rows.items()):
+        places = np.arange(len(groups)) + (number - (len(rows) - 1) / 2) * width
+        axes.bar(places, [100 * mean for mean, _ in values], width * 0.92, label=name,
+                 yerr=[100 * half for _, half in values], capsize=2, error_kw={"linewidth": 0.8})  # fmt: skip
+    axes.set_xticks(range(len(groups)), groups, fontsize=9)
+    axes.set_ylabel("accuracy, %")
+    low = min((100 * (mean - half) for values in rows.values() for mean, half in values), default=0.0)
+    axes.set_ylim(max(0.0, low - 10), 100)
+    axes.grid(axis="y", alpha=0.25)
+    axes.legend(fontsize=8, ncols=2, loc="lower right")
+    return figure
+
+
+def save_png(figure: Figure, path: Path, dpi: int = 130) -> None:
+    """Write a figure as PNG, atomically."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=dpi)
+    write_atomic(path, buffer.getvalue())
+
+
+def svg_text(figure: Figure) -> str:
+    """A figure as an SVG element that stands inside a page."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg")
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]

@@ -1,0 +1,123 @@
+"""The protocol: every method scores the very same stored episodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dmin.data import Corpus, Episode, EpisodeList, EpisodeSampler
+from dmin.errors import DataError
+from dmin.evaluation.statistics import Interval, mean_interval
+from dmin.methods import FewShotMethod
+from dmin.progress import progress
+
+# Test episodes draw by a seed of their own, the same for every method and training seed.
+TEST_SEED = 2_000_003
+
+
+class Scorer(Protocol):
+    """Scores the queries of an episode: [L, C], the highest wins."""
+
+    def __call__(self, episode: Episode) -> Tensor: ...
+
+
+class VectorScorer:
+    """Scores by a method on a table of vectors [texts, d]."""
+
+    def __init__(self, method: FewShotMethod, table: Tensor) -> None:
+        self.method, self.table = method, table
+
+    @torch.no_grad()
+    def __call__(self, episode: Episode) -> Tensor:
+        support, query = torch.tensor(episode.support), torch.tensor(episode.query_rows)
+        scores: Tensor = self.method(self.table[support], self.table[query])
+        return scores
+
+
+@dataclass
+class EpisodeResults:
+    """What a method did on a list of episodes."""
+
+    accuracies: list[float] = field(default_factory=list)  # one an episode
+    confusion: Counter[tuple[str, str]] = field(default_factory=Counter)  # (true class, answer) -> queries
+
+    @property
+    def interval(self) -> Interval:
+        """Mean accuracy with its 95 % interval over episodes."""
+        return mean_interval(self.accuracies)
+
+    def per_class(self) -> dict[str, tuple[float, int]]:
+        """Accuracy and number of queries of each class, hardest first."""
+        total: Counter[str] = Counter()
+        for (true, _), count in self.confusion.items():
+            total[true] += count
+        rates = {label: (self.confusion[label, label] / count, count) for label, count in total.items()}
+        return dict(sorted(rates.items(), key=lambda item: item[1]))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a table."""
+
+    method: str
+    way: int
+    shot: int
+    results: EpisodeResults
+
+    def as_dict(self) -> dict[str, object]:
+        """As it stands in `summary.json`."""
+        interval = self.results.interval
+        return {
+            "method": self.method,
+            "way": self.way,
+            "shot": self.shot,
+            "episodes": len(self.results.accuracies),
+            "accuracy": interval.mean,
+            "ci95": interval.half_width,
+        }
+
+
+def draw_episodes(
+    corpus: Corpus, classes: Iterable[str], way: int, shot: int, queries: int, count: int, stored: Path | None = None
+) -> EpisodeList:
+    """The first `count` test episodes of a setting; with `stored`, read from there or written there.
+
+    A stored list that belongs to other texts or another number of episodes is an error, not silently replaced.
+    """
+    episodes = EpisodeSampler(corpus, list(classes), way, shot, queries, TEST_SEED).take(count)
+    if stored is None:
+        return episodes
+    if stored.is_file():
+        found = EpisodeList.load(stored, corpus)
+        if found.hash != episodes.hash:
+            raise DataError(f"{stored} holds other episodes than asked for: remove it, or choose another --out")
+        return found
+    episodes.save(stored)
+    return episodes
+
+
+def run_episodes(
+    scorer: Scorer, episodes: EpisodeList, *, description: str = "evaluating", show: bool = False
+) -> EpisodeResults:
+    """Score every episode."""
+    results = EpisodeResults()
+    with progress(description, len(episodes), unit="episodes", show=show) as advance:
+        for episode in episodes:
+            scores = scorer(episode)
+            if not torch.isfinite(scores).all():
+                raise DataError(f"{description}: a score is not a number; are the model's weights damaged?")
+            answers = scores.argmax(dim=-1).cpu().numpy()
+            labels = np.array(episode.query_labels)
+            results.accuracies.append(float((answers == labels).mean()))
+            results.confusion.update(
+                (episode.classes[label], episode.classes[answer]) for label, answer in zip(labels, answers, strict=True)
+            )
+            advance()
+    return results

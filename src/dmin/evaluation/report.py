@@ -1,0 +1,67 @@
+"""A small HTML page that stands alone: tables and pictures inside, no script, nothing fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from dmin.evaluation.figures import svg_text
+from dmin.files import write_atomic
+
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #1f2933; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2rem; }
+table { border-collapse: collapse; margin: .5rem 0; } th, td { padding: .3rem .8rem; text-align: left; }
+th { border-bottom: 2px solid #1f2933; } td { border-bottom: 1px solid #d5dbe1; }
+td.number { text-align: right; font-variant-numeric: tabular-nums; }
+svg { max-width: 100%; height: auto; } .note { color: #52606d; font-size: .9rem; }
+"""
+
+
+class Report:
+    """Collects sections and writes them as one page."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._parts: list[str] = []
+
+    def heading(self, text: str) -> None:
+        """Begin a section."""
+        self._parts.append(f"<h2>{escape(text)}</h2>")
+
+    def paragraph(self, text: str, *, note: bool = False) -> None:
+        """Add a paragraph; a note is set smaller."""
+        self._parts.append(f'<p class="note">{escape(text)}</p>' if note else f"<p>{escape(text)}</p>")
+
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], *, bold: frozenset[tuple[int, int]]) -> None:
+        """Add a table; `bold` names the (row, column) of cells to stress; all columns but the first are numbers."""
+        head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+        lines = []
+        for number, row in enumerate(rows):
+            cells = []
+            for column, cell in enumerate(row):
+                text = f"<b>{escape(cell)}</b>" if (number, column) in bold else escape(cell)
+                cells.append(f'<td class="number">{text}</td>' if column else f"<td>{text}</td>")
+            lines.append("<tr>" + "".join(cells) + "</tr>")
+        self._parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>")
+
+    def items(self, lines: Sequence[str]) -> None:
+        """Add a list."""
+        self._parts.append("<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>")
+
+    def figure(self, figure: Figure) -> None:
+        """Add a picture."""
+        self._parts.append(f"<figure>{svg_text(figure)}</figure>")
+
+    def write(self, path: Path) -> None:
+        """Write the page, atomically."""
+        write_atomic(
+            path,
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>{escape(self._title)}</title><style>{_STYLE}</style></head>\n"
+            f"<body><h1>{escape(self._title)}</h1>\n" + "\n".join(self._parts) + "\n</body></html>\n",
+        )
