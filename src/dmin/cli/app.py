@@ -92,7 +92,7 @@ def _usage_message(error: Any) -> str:
     """A usage error as one line, with the nearest thing that exists and where to read more."""
     message = error.format_message().rstrip(".")
     context = getattr(error, "ctx", None)
-    option, command = getattr(error, "option_name", None), re.match(r"No such command '(.*)'", message)
+    option, command = getattr(error, "option_name", None), re.match(r"No such command '(.*?)'", message)
     if context and option and message.startswith("No such option"):
         known = [name for parameter in context.command.params for name in parameter.opts]
         message = _no_such("option", option, nearest_name(option, known))

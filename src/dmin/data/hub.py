@@ -26,8 +26,8 @@ def load_from_hub(identifier: str, text_column: str, label_column: str | None, n
         raise DataError(f"{identifier}: loading from the hub needs an extra: pip install 'dmin[data]'") from error
     if not hub_reachable():
         raise DataError(
-            f"{name or identifier} is not here and the Hugging Face hub cannot be reached: set DMIN_DATA to a folder that "
-            f"holds {name or identifier}/texts.jsonl, or give the path of a file"
+            f"{name or identifier} is not here and the Hugging Face hub cannot be reached: set DMIN_DATA to a folder "
+            f"that holds {name or identifier}/texts.jsonl, or give the path of a file"
         )
     try:
         parts = load_dataset(identifier)

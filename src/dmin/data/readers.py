@@ -96,7 +96,7 @@ def _delimited(delimiter: str) -> Callable[[Path], Records]:
                         raise DataError(f"{path}, line {rows.line_num}: not {columns} columns like the header")
                     yield rows.line_num, record
             except csv.Error as error:
-                raise DataError(f"{path}, line {rows.line_num}: {error}") from error
+                raise DataError(f"{path}, line {rows.reader.line_num}: {error}") from error
 
     return read
 

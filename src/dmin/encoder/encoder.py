@@ -76,6 +76,8 @@ class Encoder:
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, cut to `max_length`; the number of cut texts is said once."""
         check_texts(texts)
+        if not texts:
+            return []
         rows: list[list[int]] = self.tokenizer(list(texts), truncation=False, verbose=False)["input_ids"]
         long = [index for index, row in enumerate(rows) if len(row) > self.max_length]
         if long:

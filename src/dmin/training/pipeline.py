@@ -27,6 +27,7 @@ from dmin.training.lora import add_lora, merge_lora
 from dmin.training.meta import EpisodeNetwork, MetaStage
 from dmin.training.metrics import MetricLog
 from dmin.training.model import HeadInfo, TrainedModel, base_rows, save_model
+from dmin.training.precision import pays_bf16
 from dmin.training.sources import TextSource
 from dmin.training.supervised import BaseClassifier, SupervisedStage, memory_from
 
@@ -207,7 +208,9 @@ class Trainer:
 
     def _bf16(self) -> bool:
         wanted = self.config.precision
-        return wanted == "bf16" or (wanted == "auto" and has_bf16(self.encoder.network.device))
+        if self.config.tune == "none" or wanted == "float32":
+            return False
+        return wanted == "bf16" or pays_bf16(self.encoder.network.device)
 
     def _settings(self, rate: float, encoder_rate: float) -> LoopSettings:
         config = self.config
@@ -250,15 +253,6 @@ def make_accelerator(config: TrainConfig, out: Path) -> Any:
     if config.tensorboard:
         accelerator.init_trackers("tensorboard")
     return accelerator
-
-
-def has_bf16(device: torch.device) -> bool:
-    """Does the device compute in bfloat16 faster than in float32?"""
-    if device.type == "cuda":
-        return bool(torch.cuda.is_bf16_supported())
-    if device.type == "cpu":
-        return bool(getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)())
-    return False
 
 
 def _left_out(sampler: EpisodeSampler, what: str) -> str:

@@ -1,0 +1,30 @@
+"""Run every benchmark and write benchmarks/RESULTS.md."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+import torch
+
+from benchmarks import episodes, threads
+
+PARTS = {"Waiting policy of idle threads": threads, "Stage 2 on cached vectors, DMIN": episodes}
+
+
+def main() -> None:
+    """Print and store the tables."""
+    lines = [
+        "# Benchmarks",
+        "",
+        f"Made by `make bench`: {torch.get_num_threads()} threads, torch {torch.__version__}, "
+        f"Python {platform.python_version()}. Medians; figures of one table were taken in turns in one run.",
+    ]
+    for title, part in PARTS.items():
+        lines += ["", f"## {title}", "", (part.__doc__ or "").strip(), "", *part.main()]
+        print("\n".join(lines[-8:]), flush=True)
+    Path(__file__).with_name("RESULTS.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

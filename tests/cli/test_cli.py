@@ -1,0 +1,135 @@
+"""The commands, run as a user runs them: what they print, write and answer to mistakes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dmin.cli.app import run
+from tests.training.runs import SETTINGS
+
+
+def test_help_needs_neither_torch_nor_transformers() -> None:
+    program = (
+        "import sys\nfrom dmin.cli.app import run\nrun(['--help'])\n"
+        "print([m for m in ('torch', 'transformers', 'matplotlib', 'sklearn') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("[]")
+    for verb in ("demo", "train", "evaluate", "data"):
+        assert verb in done.stdout
+
+
+@pytest.mark.parametrize("verb", [[], ["demo"], ["train"], ["evaluate"], ["data"], ["data", "check"]])
+def test_every_verb_teaches(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*verb, "--help"]) == 0
+    assert len(capsys.readouterr().out) > 200
+
+
+def test_version_and_nothing_at_all(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("dmin 0.")
+    assert run([]) == 0
+    assert "Usage" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["trian"], "no such command 'trian': did you mean 'train'?"),
+        (["train", "--wya", "3"], "no such option '--wya': did you mean '--way'?"),
+        (["train", "--way", "many"], "'--way'"),
+        (["train", "--data", "bankin77"], "did you mean 'banking77'"),
+        (["train", "--data", "gone.csv"], "no such file: gone.csv"),
+        (["train", "--split", "novel41"], "did you mean 'novel14'"),
+        (["train", "--method", "dmim"], "did you mean 'dmin'"),
+        (["train", "--set", "stage2.epsodes=3"], "did you mean 'stage2.episodes'"),
+        (["train", "--set", "nonsense"], "KEY=VALUE is needed"),
+        (["train", "--config", "gone.yaml"], "no such configuration file"),
+        (["train", "--way", "41"], "41-way episodes need 41 classes, but there are 40"),
+        (["train", "--resume"], "--resume needs --out"),
+        (["train", "--resume", "--out", "nowhere"], "nothing to resume"),
+        (["train", "--encoder", "/nowhere"], "no such encoder folder"),
+        (["evaluate"], "Missing argument"),
+        (["evaluate", "nowhere"], "no such run or model folder"),
+        (["evaluate", ".", "--way", "a"], "numbers divided by commas"),
+        (["evaluate", ".", "--shot", "0"], "must be at least 1"),
+        (["data", "info", "startr"], "did you mean 'starter'"),
+        (["data", "check", "gone.csv"], "no such file"),
+        (["data", "check", "starter", "--shot", "0"], "at least 1"),
+    ],
+)
+def test_a_mistake_is_one_line_and_code_two(
+    arguments: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(arguments) == 2
+    errors = capsys.readouterr().err
+    assert message in errors and errors.startswith("error: ") and errors.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_data_commands(capsys: pytest.CaptureFixture[str], words_file: Path) -> None:
+    assert run(["data", "list"]) == 0
+    assert "banking77" in capsys.readouterr().out
+    assert run(["data", "info", "starter"]) == 0
+    assert "split novel14: 40/12/14 classes (default)" in capsys.readouterr().out
+    words_file.write_text(words_file.read_text() + "boat sail,sea\nboat sail,sky\nBoat  sail,sea\nlonely,rare\n")
+    assert run(["data", "check", str(words_file)]) == 0
+    output = capsys.readouterr().out
+    assert "duplicates: 1" in output and "texts under two labels: 1" in output and "rare (1)" in output
+    assert run(["data", "cache"]) == 0 and run(["data", "cache", "--clear"]) == 0
+    assert "MB freed" in capsys.readouterr().out
+
+
+def test_train_then_evaluate(
+    words_file: Path, tiny_encoder_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    arguments = ["train", "--data", str(words_file), "--encoder", str(tiny_encoder_folder), "--out", str(out)]
+    more = ["--episodes", "20", "--way", "2", "--set", "test_episodes=7"]
+    assert run([*arguments, *SETTINGS.split(), *more]) == 0
+    output = capsys.readouterr().out
+    assert "nearest prototype" in output and "2-way 2-shot" in output and "±" in output
+    summary = json.loads((out / "summary.json").read_text())
+    assert [cell["episodes"] for cell in summary["cells"]] == [7, 7]
+    assert run(["evaluate", str(out), "--way", "2", "--shot", "1,3", "--episodes", "5", "--queries", "4"]) == 0
+    summary = json.loads((out / "summary.json").read_text())
+    assert {(cell["method"], cell["shot"]) for cell in summary["cells"]} == {
+        (method, shot) for method in ("dmin", "nearest") for shot in (1, 3)
+    }
+    assert (out / "confusion-2way-3shot.png").is_file()
+    assert run(["evaluate", str(out), "--data", "starter", "--way", "5", "--shot", "1", "--episodes", "3"]) == 0
+    assert json.loads((out / "starter" / "summary.json").read_text())["data"] == "starter"
+    assert json.loads((out / "summary.json").read_text())["data"] == "words"
+    capsys.readouterr()
+    assert run([*arguments, *SETTINGS.split()]) == 2
+    assert "already holds a run" in capsys.readouterr().err
+
+
+def test_show_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["train", "--show-settings", "--way", "7", "--set", "stage1.epochs=2"]) == 0
+    output = capsys.readouterr().out
+    assert "way: 7" in output and "epochs: 2" in output
+
+
+def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["demo", "--episodes", "20"]) == 0
+    output = capsys.readouterr().out
+    assert output.count("->") == 5 and "nearest prototype" in output
+    names = {path.name for path in Path("runs/demo").iterdir()}
+    assert {"config.yaml", "metrics.jsonl", "checkpoints", "model", "summary.json", "report.html"} <= names
+    summary = json.loads(Path("runs/demo/summary.json").read_text())
+    assert len(summary["cells"]) == 8 and {cell["method"] for cell in summary["cells"]} == {"dmin", "nearest"}
+    page = Path("runs/demo/report.html").read_text()
+    assert page.count("<svg") == 2 and "Learning curves" in page
+    assert run(["demo", "--episodes", "20"]) == 0  # again, over the first

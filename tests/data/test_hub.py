@@ -1,0 +1,27 @@
+"""Joining the parts of a hub data set. The hub itself cannot exist here; its `Dataset` objects are real."""
+
+from __future__ import annotations
+
+import pytest
+from datasets import ClassLabel, Dataset, Features, Value
+
+from dmin.data.hub import corpus_from_parts
+from dmin.errors import DataError
+
+
+def test_parts_join_and_numbers_become_names() -> None:
+    features = Features({"text": Value("string"), "intent": ClassLabel(names=["refund", "parcel"])})
+    parts = {
+        "train": Dataset.from_dict({"text": ["a", "b"], "intent": [0, 1]}, features=features),
+        "test": Dataset.from_dict({"text": ["c"], "intent": [1]}, features=features),
+    }
+    corpus = corpus_from_parts(parts, "owner/set", "text", None)
+    assert corpus.name == "set"
+    assert corpus.texts == ("a", "b", "c") and corpus.labels == ("refund", "parcel", "parcel")
+
+
+def test_wrong_columns_are_named() -> None:
+    parts = {"train": Dataset.from_dict({"sentence": ["a"], "label": ["x"]})}
+    with pytest.raises(DataError, match="no column 'text'; it has sentence, label"):
+        corpus_from_parts(parts, "owner/set", "text", None)
+    assert corpus_from_parts(parts, "owner/set", "sentence", "label").labels == ("x",)

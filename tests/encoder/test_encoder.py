@@ -1,0 +1,111 @@
+"""Texts to vectors."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+from dmin.encoder import Encoder
+from dmin.encoder.embedded import embedded_folder
+from dmin.encoder.encoder import batches_by_length
+from dmin.errors import DataError
+
+TEXTS = ["where is my parcel", "I want my money back right now, this is the third time I ask", "hello", "ok then"]
+
+
+def test_shape_order_and_type(embedded_encoder: Encoder) -> None:
+    vectors = embedded_encoder.encode(TEXTS)
+    assert vectors.shape == (4, 384) and vectors.dtype == np.float32
+    for text, vector in zip(TEXTS, vectors, strict=True):
+        assert np.allclose(embedded_encoder.encode([text])[0], vector, atol=1e-5)
+    assert embedded_encoder.encode([]).shape == (0, 384)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_equals_transformers_by_hand(pooling: str) -> None:
+    """Against the plain use of AutoModel: no pooler, no normalisation."""
+    folder = embedded_folder()
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    tokens = tokenizer(TEXTS, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        states = model(**tokens).last_hidden_state
+    mask = tokens["attention_mask"].unsqueeze(-1)
+    expected = states[:, 0] if pooling == "cls" else (states * mask).sum(1) / mask.sum(1)
+    assert np.allclose(Encoder(pooling=pooling, device="cpu").encode(TEXTS), expected.numpy(), atol=1e-5)
+
+
+def test_auto_pooling(tiny_encoder: Encoder, embedded_encoder: Encoder) -> None:
+    assert embedded_encoder.pooling == "mean"
+    assert tiny_encoder.pooling == "cls"
+
+
+def test_meaning_is_there(embedded_encoder: Encoder) -> None:
+    parcel, order, weather = embedded_encoder.encode(
+        ["where is my parcel", "my order has not arrived", "will it rain tomorrow"]
+    )
+    assert parcel @ order > parcel @ weather
+
+
+def test_batches_hold_texts_of_like_length() -> None:
+    rows = [[0] * length for length in (3, 9, 1, 7, 5)]
+    batches = batches_by_length(rows, 2)
+    assert [[len(rows[index]) for index in batch] for batch in batches] == [[9, 7], [5, 3], [1]]
+
+
+def test_truncation_is_said_once_with_the_number(tiny_encoder_folder: Path) -> None:
+    encoder = Encoder(str(tiny_encoder_folder), max_length=8, device="cpu")
+    long = " ".join(["word"] * 50)
+    with pytest.warns(UserWarning, match="1 of 2 texts are longer than 8 tokens"):
+        encoder.encode([long, "short"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encoder.encode([long])
+    assert all(len(row) <= 8 for row in encoder.tokenize([long]))
+    assert encoder.tokenize([long])[0][-1] == encoder.tokenizer.sep_token_id
+
+
+def test_length_never_exceeds_what_the_model_has(tiny_encoder_folder: Path) -> None:
+    assert Encoder(str(tiny_encoder_folder), max_length=500, device="cpu").max_length == 64
+
+
+@pytest.mark.parametrize(
+    ("texts", "error", "message"),
+    [
+        (["fine", "  "], DataError, "text 1 is empty"),
+        (["fine", None], TypeError, "text 1 is None"),
+        ([b"bytes"], TypeError, "text 0 is b'bytes'"),
+        ("one text", TypeError, "not one str"),
+    ],
+)
+def test_bad_texts_are_named(tiny_encoder: Encoder, texts: list[str], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        tiny_encoder.encode(texts)
+
+
+def test_fingerprint_follows_the_weights(tiny_encoder: Encoder, tiny_encoder_folder: Path) -> None:
+    before = tiny_encoder.fingerprint
+    assert before == Encoder(str(tiny_encoder_folder), device="cpu").fingerprint
+    assert before != Encoder(str(tiny_encoder_folder), pooling="mean", device="cpu").fingerprint
+    with torch.no_grad():
+        next(tiny_encoder.network.parameters()).add_(1)
+    tiny_encoder.refresh()
+    assert tiny_encoder.fingerprint != before
+
+
+def test_encode_leaves_training_mode_as_it_was(tiny_encoder: Encoder) -> None:
+    tiny_encoder.network.train()
+    first, second = tiny_encoder.encode(["hello there"]), tiny_encoder.encode(["hello there"])
+    assert np.array_equal(first, second)  # dropout was off
+    assert tiny_encoder.network.training
+
+
+def test_saved_folder_loads_with_transformers(tiny_encoder: Encoder, tmp_path: Path) -> None:
+    tiny_encoder.save(str(tmp_path / "saved"))
+    AutoModel.from_pretrained(tmp_path / "saved")
+    again = Encoder(str(tmp_path / "saved"), device="cpu")
+    assert np.array_equal(again.encode(TEXTS), tiny_encoder.encode(TEXTS))

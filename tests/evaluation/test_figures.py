@@ -1,0 +1,47 @@
+"""Pictures that are really drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+from matplotlib.image import imread
+
+from dmin.evaluation.figures import bars_figure, confusion_figure, curves_figure, save_png, svg_text
+
+METRICS = [
+    {"stage": stage, "step": step, **({"loss": 1 / (step + 1), "accuracy": 0.5} if step % 2 else {"validation": 0.6})}
+    for stage in (1, 2)
+    for step in range(6)
+]
+
+
+def test_confusion_is_a_picture_with_every_class(tmp_path: Path) -> None:
+    figure = confusion_figure({("a", "a"): 9, ("a", "b"): 1, ("b", "b"): 10}, "title")
+    labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    assert labels == ["a", "b"]
+    values = figure.axes[0].images[0].get_array()
+    assert values is not None and values.tolist() == [[90.0, 10.0], [0.0, 100.0]]
+    save_png(figure, tmp_path / "x.png")
+    assert imread(tmp_path / "x.png").std() > 0.05
+
+
+def test_curves_have_a_panel_for_each_stage() -> None:
+    figure = curves_figure(METRICS)
+    titles = [axes.get_title() for axes in figure.axes if axes.get_title()]
+    assert titles == ["stage 1: base classes", "stage 2: episodes"]
+    assert curves_figure([]) is not None
+
+
+def test_bars_and_svg() -> None:
+    text = svg_text(
+        bars_figure(["one", "two"], {"dmin": [(0.8, 0.01), (0.9, 0.01)], "nearest": [(0.7, 0.0), (0.8, 0.0)]})
+    )
+    assert text.startswith("<svg") and "</svg>" in text
+
+
+def test_no_global_figure_is_left() -> None:
+    import matplotlib.pyplot as plt
+
+    curves_figure(METRICS)
+    assert plt.get_fignums() == [] and matplotlib.get_backend()

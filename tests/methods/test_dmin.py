@@ -1,0 +1,181 @@
+"""DMIN: its parts, reductions, ablations and where its gradients reach."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from dmin.errors import ConfigError
+from dmin.methods import DMIN, EpisodeTensors, create
+from dmin.methods.base import cosine
+
+AXES = ["capsules", "memory"]
+
+
+def random(*shape: int, seed: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def model(**options: Any) -> DMIN:
+    """In float64, its maps moved away from the identity."""
+    method = DMIN(random(7, 24, seed=0), **options).double().eval()
+    with torch.no_grad():
+        for seed, weight in enumerate(method.parameters(), 50):
+            if weight.ndim == 2 and weight.shape == (24, 24):
+                weight.add_(0.1 * random(24, 24, seed=seed))
+    return method
+
+
+SUPPORT, QUERY = random(4, 3, 24, seed=1), random(6, 24, seed=2)
+
+
+def test_the_names_that_stay() -> None:
+    method = model()
+    assert method.memory_routing is not method.query_routing
+    assert method.base_memory.shape == (7, 24)
+    assert method.scale.item() == 10.0
+    shared = model(share_routing=True)
+    assert shared.memory_routing is shared.query_routing
+
+
+@pytest.mark.parametrize("axis", AXES)
+def test_equals_a_loop_over_samples_queries_and_classes(axis: str) -> None:
+    method = model(softmax_over=axis)
+    scores = method(SUPPORT, QUERY)
+    assert scores.shape == (6, 4)
+    assert method.memory_routing is not None and method.query_routing is not None
+    for q in range(6):
+        for c in range(4):
+            adapted = torch.stack([method.memory_routing(method.base_memory, sample) for sample in SUPPORT[c]])
+            class_vector = method.query_routing(adapted, QUERY[q])
+            assert torch.allclose(scores[q, c], method.scale * cosine(QUERY[q], class_vector), atol=1e-10)
+
+
+@pytest.mark.parametrize("axis", AXES)
+def test_reduces_to_a_cosine_to_the_only_example(axis: str) -> None:
+    """Identity, one capsule, one shot, no memory: the nearest example."""
+    method = DMIN(random(7, 24, seed=0), capsules=1, softmax_over=axis, use_memory=False).double()
+    assert method.query_routing is not None
+    with torch.no_grad():
+        method.query_routing.transform.weight.copy_(torch.eye(24))
+    support = random(4, 1, 24, seed=3)
+    expected = 10 * cosine(QUERY[:, None], support[:, 0])
+    assert torch.allclose(method(support, QUERY), expected, atol=1e-8)
+
+
+def test_without_query_the_class_vector_is_the_mean_of_the_adapted_examples() -> None:
+    method = model(use_query=False)
+    expected = 10 * cosine(QUERY[:, None], method.adapt(SUPPORT).mean(dim=1))
+    assert torch.allclose(method(SUPPORT, QUERY), expected, atol=1e-12)
+
+
+def test_static_memory_differs_only_in_the_memory_module() -> None:
+    dynamic, static = model(), model(memory_iterations=1)
+    assert static.memory_routing is not None and static.memory_routing.iterations == 1
+    assert static.query_routing is not None and static.query_routing.iterations == 3
+    assert not torch.allclose(dynamic(SUPPORT, QUERY), static(SUPPORT, QUERY))
+
+
+def test_scores_are_bounded_by_the_scale() -> None:
+    assert (model()(100 * SUPPORT, QUERY).abs() <= 10 + 1e-9).all()
+
+
+def test_gradient_reaches_support_memory_maps_and_scale() -> None:
+    method = model().train()
+    support = SUPPORT.clone().requires_grad_()
+    method.loss(method(support, QUERY.detach()), torch.tensor([0, 1, 2, 3, 0, 1])).backward()
+    for name, tensor in [("support", support), *method.named_parameters()]:
+        assert tensor.grad is not None and tensor.grad.abs().sum() > 0, name
+    frozen = model()
+    frozen.base_memory.requires_grad_(False)
+    support = SUPPORT.clone().requires_grad_()
+    frozen(support, QUERY.detach())[:, 0].sum().backward()
+    assert support.grad is not None and support.grad.abs().sum() > 0  # not detached inside the routing
+
+
+def test_own_rows_are_hidden_in_training_only() -> None:
+    method = model(mask_own_rows=True)
+    rows = torch.tensor([2, 5, -1, 0])
+    method.eval()
+    assert torch.equal(method(SUPPORT, QUERY, base_rows=rows), method(SUPPORT, QUERY))
+    method.train()
+    scores = method(SUPPORT, QUERY, base_rows=rows)
+    scores.sum().backward()
+    assert method.base_memory.grad is not None
+    assert (method.base_memory.grad[[2, 5, 0]] == 0).all() and method.base_memory.grad[1].abs().sum() > 0
+    with torch.no_grad():
+        method.base_memory[[2, 5, 0]] = 99.0
+    assert torch.allclose(method(SUPPORT, QUERY, base_rows=rows), scores, atol=1e-12)
+
+
+def test_hidden_rows_belong_to_their_own_episode() -> None:
+    method = model(mask_own_rows=True).train()
+    rows = torch.tensor([[2, 5, -1, 0], [1, 3, 4, -1]])
+    both = method(torch.stack([SUPPORT, SUPPORT]), torch.stack([QUERY, QUERY]), base_rows=rows)
+    for number in range(2):
+        assert torch.allclose(both[number], method(SUPPORT, QUERY, base_rows=rows[number]), atol=1e-12)
+
+
+def test_memory_can_be_kept_as_it_is() -> None:
+    method = model(tune_memory=False).train()
+    method(SUPPORT, QUERY).sum().backward()
+    assert method.base_memory.grad is None
+
+
+@pytest.mark.parametrize("options", [{}, {"softmax_over": "memory"}, {"use_query": False}, {"use_memory": False}])
+@pytest.mark.parametrize("masked", [False, True])
+def test_contributions_add_up_to_the_score(options: dict[str, Any], masked: bool) -> None:
+    method = model(**options)
+    mask = torch.tensor([[True, True, False], [True, False, False], [True] * 3, [True] * 3]) if masked else None
+    shares = method.contributions(SUPPORT, QUERY, mask)
+    assert shares.shape == (6, 4, 3)
+    assert torch.allclose(shares.sum(dim=-1), method(SUPPORT, QUERY, mask), atol=1e-6)
+    if mask is not None:
+        assert (shares[:, ~mask] == 0).all()
+
+
+def test_learns_to_tell_classes_apart() -> None:
+    """On classes that differ only in directions drowned by noise, training lifts accuracy from near chance to 90 %."""
+    generator = torch.Generator().manual_seed(0)
+    means = torch.zeros(12, 24)
+    means[:, :6] = torch.randn(12, 6, generator=generator)
+
+    def episodes(count: int) -> EpisodeTensors:
+        classes = torch.stack([torch.randperm(12, generator=generator)[:4] for _ in range(count)])  # [B, 4]
+        noise = torch.cat([torch.full((6,), 0.15), torch.full((18,), 3.0)])
+        support = means[classes].unsqueeze(2) + noise * torch.randn(count, 4, 2, 24, generator=generator)
+        labels = torch.arange(4).repeat_interleave(5).expand(count, 20)
+        query = means[classes].repeat_interleave(5, dim=1) + noise * torch.randn(count, 20, 24, generator=generator)
+        return EpisodeTensors(support, query, labels, torch.full((count, 4), -1))
+
+    def accuracy(method: DMIN) -> float:
+        test = episodes(100)
+        with torch.no_grad():
+            return float((method(test.support, test.query).argmax(-1) == test.labels).float().mean())
+
+    method = DMIN(torch.randn(12, 24, generator=generator), capsules=2, softmax_over="memory")
+    start = accuracy(method.eval())
+    optimizer = torch.optim.Adam(method.parameters(), lr=3e-3)
+    for _ in range(300):
+        loss, _ = method.episode_loss(episodes(8))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert start < 0.6
+    assert accuracy(method.eval()) > 0.9
+
+
+def test_bad_settings_are_named() -> None:
+    with pytest.raises(ValueError, match=r"\[0, 24\]"):
+        DMIN(torch.zeros(0, 24))
+    with pytest.raises(ConfigError, match="stage 1 makes it"):
+        create("dmin", 24, way=5, shot=1)
+    with pytest.raises(ConfigError, match="12 wide, the vectors 24"):
+        create("dmin", 24, way=5, shot=1, base_memory=torch.zeros(3, 12))
+    with pytest.raises(ConfigError, match="did you mean 'capsules'"):
+        create("dmin", 24, way=5, shot=1, base_memory=torch.zeros(3, 24), capsule=2)
+    with pytest.raises(ValueError, match="share_routing"):
+        DMIN(torch.zeros(3, 24), share_routing=True, memory_iterations=1)
