@@ -10,7 +10,7 @@ TESTS  ?= tests
 .PHONY: demo test lint bench docs clean help
 
 help:
-	@echo "make demo   install and run the main job on built-in data (about two minutes)"
+	@echo "make demo   install and run the main job on built-in data (about a minute)"
 	@echo "make test   install, lint, check types, run the tests"
 	@echo "make lint   ruff, import layers, mypy"
 	@echo "make bench  benchmarks, as ratios in one run"

@@ -9,9 +9,10 @@ import torch
 
 from dmin.data import Episode
 from dmin.errors import DataError
-from dmin.evaluation import Cell, EpisodeResults, VectorScorer, run_episodes
+from dmin.evaluation import Cell, EpisodeResults, MethodScorer, run_episodes
 from dmin.evaluation.protocol import draw_episodes
 from dmin.methods import create
+from dmin.training.sources import VectorTable
 from tests.conftest import word_corpus
 
 CORPUS = word_corpus()
@@ -47,7 +48,7 @@ def test_vector_scorer_uses_the_table() -> None:
     method = create("nearest", 6, way=3, shot=2)
     episode = draw_episodes(CORPUS, CORPUS.classes, 3, 2, 2, 1).episodes[0]
     expected = method(table[torch.tensor(episode.support)], table[torch.tensor(episode.query_rows)])
-    assert torch.equal(VectorScorer(method, table)(episode), expected)
+    assert torch.equal(MethodScorer(method, VectorTable(len(table), range(len(table)), table))(episode), expected)
 
 
 def test_stored_episodes_are_reused_and_guarded(tmp_path: Path) -> None:

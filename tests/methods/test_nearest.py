@@ -9,7 +9,7 @@ import torch
 
 from dmin.data import load_corpus
 from dmin.encoder import Encoder
-from dmin.evaluation import VectorScorer, run_episodes
+from dmin.evaluation import MethodScorer, run_episodes
 from dmin.evaluation.protocol import draw_episodes
 from dmin.methods import Nearest
 from dmin.training.sources import TextSource
@@ -34,10 +34,8 @@ def accuracy(data: str, encoder: Encoder, way: int, shot: int, count: int) -> fl
     corpus = load_corpus(data)
     episodes = draw_episodes(corpus, corpus.split().test, way, shot, 10, count)
     rows = {row for episode in episodes for group in (*episode.support, *episode.query) for row in group}
-    source = TextSource(corpus, rows, encoder, frozen=True)
-    return run_episodes(
-        VectorScorer(Nearest(), source.vectors(torch.arange(len(corpus.texts)))), episodes
-    ).interval.mean
+    table = TextSource(corpus, rows, encoder, frozen=True).snapshot(rows)
+    return run_episodes(MethodScorer(Nearest(), table), episodes).interval.mean
 
 
 def test_starter_is_neither_trivial_nor_hopeless(embedded_encoder: Encoder) -> None:

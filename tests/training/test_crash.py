@@ -27,12 +27,20 @@ def wait_for(condition, seconds: float = 120) -> None:  # type: ignore[no-untype
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("tune", ["none", "full"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--tune", "none"),
+        ("--tune", "full"),
+        ("--tune", "none", "--set", "options.tune_memory=false"),
+        ("--tune", "none", "--method", "prototypical"),
+    ],
+)
 def test_killed_and_resumed_ends_bit_identical(
-    words_file: Path, tiny_encoder_folder: Path, tmp_path: Path, tune: str
+    words_file: Path, tiny_encoder_folder: Path, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     """`kill -9` in stage 2 (dropout is on under `full`), then --resume: the same weights to the last bit."""
-    more = ("--tune", tune, "--episodes", "120")
+    more = (*options, "--episodes", "120")
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     code, _, errors = run(command(words_file, tiny_encoder_folder, whole, *more))
     assert code == 0, errors

@@ -16,7 +16,7 @@ from dmin.errors import ConfigError, DataError, DminError, ModelError
 from dmin.training import Trainer, load_config, load_model
 from dmin.training.checkpoint import CheckpointStore
 from dmin.training.metrics import read_metrics
-from dmin.training.pipeline import choose_base, prepare_task
+from dmin.training.task import choose_base, prepare_task
 from tests.conftest import WORDS
 
 SMALL: dict[str, Any] = {

@@ -57,7 +57,7 @@ def is_main_process() -> bool:
     return int(os.environ.get("RANK", "0")) == 0
 
 
-def print_cells(cells: Sequence[Cell], title: str) -> None:
+def print_cells(cells: Sequence[Cell], title: str, what: str = "classes never trained on") -> None:
     """Print accuracies in the paper's layout: methods down, settings across."""
     from rich.console import Console
     from rich.table import Table
@@ -82,5 +82,5 @@ def print_cells(cells: Sequence[Cell], title: str) -> None:
             row.append(f"[bold]{text}[/bold]" if interval.mean == best[setting] else text)
         table.add_row(*row)
     episodes = len(cells[0].results.accuracies)
-    table.caption = f"accuracy in % with its 95 % interval over {episodes} episodes of classes never trained on"
+    table.caption = f"accuracy in % with its 95 % interval over {episodes} episodes of {what}"
     Console(file=sys.stdout, width=max(100, Console().width)).print(table)

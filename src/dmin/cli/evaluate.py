@@ -14,6 +14,7 @@ def evaluate(
     data: str | None = typer.Option(None, help="Evaluate on other data than the run was trained on."),
     split: str | None = typer.Option(None, help="A class split of the data, by name."),
     split_seed: int | None = typer.Option(None, help="Draw a class split by this seed instead."),
+    split_sizes: str | None = typer.Option(None, help="Train/valid/test classes of a drawn split, like 40/12/14."),
     way: str = typer.Option("5,10", help="Numbers of classes in an episode."),
     shot: str = typer.Option("1,5", help="Numbers of support texts a class."),
     episodes: int = typer.Option(300, help="Test episodes of each setting."),
@@ -21,8 +22,8 @@ def evaluate(
     part: str = typer.Option("test", help="Which classes of the split: test, valid or train."),
     text_column: str = typer.Option("text", help="Column of the texts."),
     label_column: str = typer.Option("label", help="Column of the labels."),
-    device: str | None = typer.Option(None, help="cpu, cuda, ... [the best there is]"),
-    out: Path | None = typer.Option(None, help="Where results go. [the run; RUN/DATA for other data]"),
+    device: str | None = typer.Option(None, help="cpu, cuda, ... Default: the best there is."),
+    out: Path | None = typer.Option(None, help="Where results go. Default: the run; RUN/DATA for other data."),
 ) -> None:
     """Measure a model on classes it has never seen, beside the nearest prototype on the same vectors.
 
@@ -39,6 +40,8 @@ def evaluate(
     from dmin.evaluation import EvaluationPlan, evaluate_model
     from dmin.training import load_config, load_model
 
+    if run.name == "model" and (run.parent / "config.yaml").is_file():
+        run = run.parent
     stored = run / "config.yaml"
     trained = load_config(stored) if stored.is_file() else None
     same_data = data is None or (trained is not None and data == trained.data)
@@ -46,14 +49,16 @@ def evaluate(
         text_column, label_column = trained.text_column, trained.label_column
         if split is None and split_seed is None:
             split, split_seed = trained.split, trained.split_seed
-    name = data or (trained.data if trained else "starter")
     with plain_warnings():
         model = load_model(run, device=device)
+        name = data or (trained.data if trained else str(model.info.trained_on.get("data", "starter")))
         corpus = load_corpus(name, text_column=text_column, label_column=label_column)
-        sizes = trained.split_sizes if trained is not None and same_data and split is None else None
+        sizes = tuple(numbers(split_sizes.replace("/", ","), "--split-sizes")) if split_sizes else None
+        if sizes is None and trained is not None and same_data and split is None:
+            sizes = trained.split_sizes
         split_name, classes = choose_split(corpus, split, split_seed, sizes)
         folder = out or (run if same_data else run / corpus.name)
         plan = EvaluationPlan(corpus, split_name, classes, ways, shots, episodes, queries, part)
         cells = evaluate_model(model, plan, folder, show=True, warn=warn)
-    print_cells(cells, f"{corpus.name}, {split_name}, {part} classes")
+    print_cells(cells, f"{corpus.name}, {split_name}", f"{part} classes")
     typer.echo(f"written: {folder / 'summary.json'}, per_class.json, confusion-*.png")

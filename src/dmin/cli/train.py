@@ -18,29 +18,33 @@ ENCODER_HELP = "default (embedded), a folder, or a Hugging Face id."
 
 
 def train(
-    data: str | None = typer.Option(None, help="starter, banking77, ..., a file, or a Hugging Face id. [starter]"),
+    data: str | None = typer.Option(
+        None, help="starter, banking77, ..., a file, or a Hugging Face id. Default: starter."
+    ),
     split: str | None = typer.Option(None, help="A class split of the data, by name (see: dmin data info NAME)."),
     split_seed: int | None = typer.Option(None, help="Draw a class split by this seed instead."),
     split_sizes: str | None = typer.Option(None, help="Train/valid/test classes of a drawn split, like 40/12/14."),
-    method: str | None = typer.Option(None, help="What to train. [dmin]"),
-    way: int | None = typer.Option(None, help="Classes in an episode. [5]"),
-    shot: int | None = typer.Option(None, help="Support texts a class. [1]"),
-    queries: int | None = typer.Option(None, help="Query texts a class. [10]"),
-    tune: str | None = typer.Option(None, help="What of the encoder learns: full (the paper), lora, none. [none]"),
+    method: str | None = typer.Option(None, help="What to train. Default: dmin."),
+    way: int | None = typer.Option(None, help="Classes in an episode. Default: 5."),
+    shot: int | None = typer.Option(None, help="Support texts a class. Default: 1."),
+    queries: int | None = typer.Option(None, help="Query texts a class. Default: 10."),
+    tune: str | None = typer.Option(
+        None, help="What of the encoder learns: full (the paper), lora, none. Default: none."
+    ),
     encoder: str | None = typer.Option(None, help=ENCODER_HELP),
-    pooling: str | None = typer.Option(None, help="cls (the paper), mean, or auto. [auto]"),
+    pooling: str | None = typer.Option(None, help="cls (the paper), mean, or auto. Default: auto."),
     base_classes: str | None = typer.Option(
         None, help="Classes of the memory: all, a number, or names,by,comma. [all]"
     ),
-    episodes: int | None = typer.Option(None, help="Training episodes of stage 2, at most. [1000]"),
-    batch: int | None = typer.Option(None, help="Episodes in an update. [1]"),
-    seed: int | None = typer.Option(None, help="Of everything drawn at random. [0]"),
-    device: str | None = typer.Option(None, help="cpu, cuda, ... [the best there is]"),
-    text_column: str | None = typer.Option(None, help="Column of the texts. [text]"),
-    label_column: str | None = typer.Option(None, help="Column of the labels. [label]"),
+    episodes: int | None = typer.Option(None, help="Training episodes of stage 2, at most. Default: 1000."),
+    batch: int | None = typer.Option(None, help="Episodes in an update. Default: 1."),
+    seed: int | None = typer.Option(None, help="Of everything drawn at random. Default: 0."),
+    device: str | None = typer.Option(None, help="cpu, cuda, ... Default: the best there is."),
+    text_column: str | None = typer.Option(None, help="Column of the texts. Default: text."),
+    label_column: str | None = typer.Option(None, help="Column of the labels. Default: label."),
     config: Path | None = typer.Option(None, help="A YAML file of settings; the options above change it."),
     settings: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Any setting, like stage2.patience=5."),
-    out: Path | None = typer.Option(None, help="The run folder. [runs/DATA-SPLIT-METHOD-CwayKshot]"),
+    out: Path | None = typer.Option(None, help="The run folder. Default: runs/DATA-SPLIT-METHOD-CwayKshot."),
     resume: bool = typer.Option(False, help="Go on with the run in --out after an interruption."),
     overwrite: bool = typer.Option(False, help="Begin anew in a folder that holds a run."),
     show_settings: bool = typer.Option(False, help="Print the settings as YAML and stop."),

@@ -27,6 +27,7 @@ class Entry:
     about: str
     hub: str | None = None
     default_split: str | None = None
+    variant: str | None = None  # of the hub's data set
 
 
 CATALOG = {
@@ -36,7 +37,13 @@ CATALOG = {
         Entry(
             "banking77", "questions to a bank (Casanueva et al., 2020; CC BY 4.0)", "PolyAI/banking77", "protaugment-01"
         ),
-        Entry("clinc150", "requests to an assistant (Larson et al., 2019; CC BY 3.0)", "clinc/clinc_oos", "base100"),
+        Entry(
+            "clinc150",
+            "requests to an assistant (Larson et al., 2019; CC BY 3)",
+            "clinc/clinc_oos",
+            "base100",
+            "plus",
+        ),
         Entry("hwu64", "commands to a home robot (Liu et al., 2019; CC BY 4.0)", None, _PUBLISHED),
         Entry("liu54", "the same source as hwu64, another selection (Liu et al., 2019; CC BY 4.0)", None, _PUBLISHED),
     )
@@ -95,7 +102,7 @@ def _named(entry: Entry) -> Corpus:
     if entry.hub is not None:
         from dmin.data.hub import load_from_hub
 
-        return load_from_hub(entry.hub, TEXT, None, name=entry.name)
+        return load_from_hub(entry.hub, TEXT, None, name=entry.name, variant=entry.variant)
     raise DataError(f"{entry.name} is not here: put its texts.jsonl into ${DATA_VARIABLE}/{entry.name}/")
 
 

@@ -35,7 +35,9 @@ class Corpus:
         if not self.texts:
             raise DataError(f"{self.name} holds no texts")
         for index, (text, label) in enumerate(zip(self.texts, self.labels, strict=True)):
-            if not isinstance(text, str) or not text.strip():
+            if not isinstance(text, str):
+                raise DataError(f"{self.name}: text {index + 1} (class {label!r}) is {text!r}, not a string; quote it")
+            if not text.strip():
                 raise DataError(f"{self.name}: text {index + 1} (class {label!r}) is empty")
             if not isinstance(label, str) or not label.strip():
                 raise DataError(f"{self.name}: text {index + 1} ({text[:40]!r}) has no label")

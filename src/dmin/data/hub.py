@@ -11,7 +11,13 @@ from dmin.hub import hub_reachable
 _LABEL_NAMES = ("label", "intent", "category", "class")
 
 
-def load_from_hub(identifier: str, text_column: str, label_column: str | None, name: str | None = None) -> Corpus:
+def load_from_hub(
+    identifier: str,
+    text_column: str,
+    label_column: str | None,
+    name: str | None = None,
+    variant: str | None = None,
+) -> Corpus:
     """Load every part of a hub data set as one corpus; integer labels become their names.
 
     Args:
@@ -19,18 +25,19 @@ def load_from_hub(identifier: str, text_column: str, label_column: str | None, n
         text_column: the column of texts.
         label_column: the column of labels; None takes the first usual name there is.
         name: what to call it.
+        variant: the configuration of the data set, where it has several.
     """
     try:
         from datasets import load_dataset
     except ImportError as error:
         raise DataError(f"{identifier}: loading from the hub needs an extra: pip install 'dmin[data]'") from error
     if not hub_reachable():
+        hint = f"set DMIN_DATA to a folder that holds {name}/texts.jsonl, or give" if name else "give"
         raise DataError(
-            f"{name or identifier} is not here and the Hugging Face hub cannot be reached: set DMIN_DATA to a folder "
-            f"that holds {name or identifier}/texts.jsonl, or give the path of a file"
+            f"{name or identifier} is not here and the Hugging Face hub cannot be reached: {hint} the path of a file"
         )
     try:
-        parts = load_dataset(identifier)
+        parts = load_dataset(identifier, variant)
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise DataError(

@@ -108,10 +108,16 @@ def _mapping(parse: Callable[[str], Any], failure: type[Exception]) -> Callable[
         except failure as error:
             raise DataError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
         if isinstance(content, list):
-            yield from enumerate(content, 1)
+            for number, record in enumerate(content, 1):
+                if not isinstance(record, dict):
+                    raise DataError(f"{path}, item {number}: a mapping with text and label is needed, not {record!r}")
+                yield number, record
             return
         if not isinstance(content, dict):
             raise DataError(f"{path}: a mapping of labels to lists of texts is needed")
+        for label in content:
+            if not isinstance(label, str):
+                raise DataError(f"{path}: the label {label!r} is read as a {type(label).__name__}; put it in quotes")
         corpus = Corpus.from_mapping(content, path.name)
         for number, (text, label) in enumerate(zip(corpus.texts, corpus.labels, strict=True), 1):
             yield number, {TEXT: text, LABEL: label}

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from dmin.encoder.encoder import Encoder, FloatArray, check_texts
-from dmin.errors import ModelError, StorageError
+from dmin.errors import ConfigError, ModelError, StorageError
 from dmin.files import read_tensors, write_tensors
 
 FOLDER_VARIABLE = "DMIN_CACHE"
@@ -36,12 +36,22 @@ def default_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "dmin" / "vectors"
 
 
+def default_limit() -> int:
+    """How many bytes the cache may take: $DMIN_CACHE_BYTES, else 2 GiB."""
+    chosen = os.environ.get(LIMIT_VARIABLE)
+    if chosen is None:
+        return DEFAULT_LIMIT
+    if not chosen.isdigit():
+        raise ConfigError(f"{LIMIT_VARIABLE}={chosen!r}: a number of bytes is needed, like {DEFAULT_LIMIT}")
+    return int(chosen)
+
+
 class VectorCache:
     """Vectors on disk, least recently used shards dropped beyond `limit` bytes."""
 
     def __init__(self, folder: Path | None = None, limit: int | None = None) -> None:
         self.folder = folder or default_folder()
-        self.limit = limit if limit is not None else int(os.environ.get(LIMIT_VARIABLE, DEFAULT_LIMIT))
+        self.limit = default_limit() if limit is None else limit
 
     def encode(self, encoder: Encoder, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
         """Like `encoder.encode`, but each text is computed once for this encoder, on this machine."""

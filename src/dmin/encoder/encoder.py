@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from dmin.encoder.loading import DEFAULT, choose_pooling, load, quiet_transformers
-from dmin.encoder.network import EncoderNetwork
+from dmin.encoder.network import EncoderNetwork, TokenBatch
 from dmin.errors import DataError
 from dmin.progress import progress
 
@@ -92,21 +94,37 @@ class Encoder:
                 )
         return rows
 
-    @torch.inference_mode()
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
         """Return the vectors of `texts`, float32 [n, d], in their order. No cache is read or written."""
-        rows = self.tokenize(texts)
+        return self.encode_ids(self.tokenize(texts), show_progress=show_progress)
+
+    def encode_ids(self, rows: Sequence[Sequence[int]], *, show_progress: bool = False) -> FloatArray:
+        """Like `encode`, for texts that are token ids already."""
         vectors = np.empty((len(rows), self.width), dtype=np.float32)
+        for batch in self._batches(rows, show_progress):
+            vectors[batch] = self.network([rows[index] for index in batch]).float().cpu().numpy()
+        return vectors
+
+    def token_states(self, rows: Sequence[Sequence[int]], *, show_progress: bool = False) -> list[Tensor]:
+        """The last hidden states of each text's tokens, [t, d] each."""
+        found: dict[int, Tensor] = {}
+        for indices in self._batches(rows, show_progress):
+            batch = TokenBatch([rows[index] for index in indices], self.network.pad).to(self.network.device)
+            states = self.network.token_states(batch).float()
+            found |= {index: states[place, : len(rows[index])].clone() for place, index in enumerate(indices)}
+        return [found[index] for index in range(len(rows))]
+
+    def _batches(self, rows: Sequence[Sequence[int]], show: bool) -> Iterator[list[int]]:
+        """Batches of like length, with dropout and gradients off while each is worked on."""
         was_training = self.network.training
         self.network.eval()
         try:
-            with progress("encoding", len(rows), unit="texts", show=show_progress) as advance:
+            with progress("encoding", len(rows), unit="texts", show=show) as advance, torch.no_grad():
                 for batch in batches_by_length(rows, self.batch_size):
-                    vectors[batch] = self.network([rows[index] for index in batch]).float().cpu().numpy()
+                    yield batch
                     advance(len(batch))
         finally:
             self.network.train(was_training)
-        return vectors
 
     def save(self, folder: str) -> None:
         """Write weights and tokenizer as a folder that `AutoModel` and `AutoTokenizer` load."""
@@ -137,5 +155,5 @@ def choose_device(device: str | None) -> torch.device:
     if device is not None:
         return torch.device(device)
     if torch.cuda.is_available():
-        return torch.device("cuda")
+        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))  # one GPU a process under torchrun
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")

@@ -1,7 +1,7 @@
 """Evaluation on stored episodes, statistics, pictures and reports."""
 
 from dmin.evaluation.evaluate import EvaluationPlan, evaluate_model
-from dmin.evaluation.protocol import Cell, EpisodeResults, VectorScorer, run_episodes
+from dmin.evaluation.protocol import Cell, EpisodeResults, MethodScorer, run_episodes
 from dmin.evaluation.statistics import Interval, mean_interval
 
 __all__ = [
@@ -9,7 +9,7 @@ __all__ = [
     "EpisodeResults",
     "EvaluationPlan",
     "Interval",
-    "VectorScorer",
+    "MethodScorer",
     "evaluate_model",
     "mean_interval",
     "run_episodes",

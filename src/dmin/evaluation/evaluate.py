@@ -6,15 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from dmin.data import ClassSplit, Corpus
 from dmin.encoder import VectorCache
 from dmin.errors import ConfigError
 from dmin.evaluation.figures import confusion_figure, save_png
-from dmin.evaluation.protocol import Cell, VectorScorer, draw_episodes, run_episodes
+from dmin.evaluation.protocol import Cell, MethodScorer, draw_episodes, run_episodes
 from dmin.evaluation.summary import make_summary, write_summary
 from dmin.methods import FewShotMethod, create
+from dmin.methods.base import Inputs
 from dmin.training import TrainedModel
 from dmin.training.sources import TextSource
 
@@ -32,6 +31,11 @@ class EvaluationPlan:
     queries: int = 10
     part: str = "test"
 
+    def file_name(self, way: int, shot: int) -> str:
+        """Where a setting's episodes are stored; every figure that decides them is in the name."""
+        counts = f"{way}way-{shot}shot-{self.queries}queries-{self.episodes}episodes"
+        return f"{self.corpus.name}-{self.split_name}-{self.part}-{counts}.json"
+
 
 def evaluate_model(
     model: TrainedModel, plan: EvaluationPlan, out: Path, *, show: bool = False, warn: Callable[[str], None]
@@ -42,26 +46,38 @@ def evaluate_model(
     classes = plan.split.part(plan.part)
     settings = [(way, shot) for way in plan.ways for shot in plan.shots]
     corpus = plan.corpus
+    seen = sorted(set(classes) & set(model.info.base_classes))
+    if seen:
+        warn(
+            f"{len(seen)} of the {len(classes)} {plan.part} classes are base classes of the model: {', '.join(seen[:5])}"
+        )
     for shot in plan.shots:
         small = corpus.large_enough(classes, shot + plan.queries)[1]
         if small:
-            warn(f"{len(small)} test classes have fewer than {shot} + {plan.queries} texts and are left out of the "
+            warn(f"{len(small)} {plan.part} classes have fewer than {shot} + {plan.queries} texts and are left out of the "
                  f"{shot}-shot episodes: {', '.join(small[:5])}")  # fmt: skip
     lists = {
         (way, shot): draw_episodes(
             corpus, classes, way, shot, plan.queries, plan.episodes,
-            out / "episodes" / f"{corpus.name}-{plan.split_name}-{way}way-{shot}shot-{plan.episodes}.json",
+            out / "episodes" / plan.file_name(way, shot),
         )
         for way, shot in settings
     }  # fmt: skip
     rows = [row for label in classes for row in corpus.by_class[label]]
-    source = TextSource(corpus, rows, model.encoder, frozen=True, cache=VectorCache(), show=show)
-    table = source.to(model.encoder.network.device).vectors(torch.arange(len(corpus.texts)))
+    kinds: list[Inputs] = ["vectors"] if model.method.inputs == "vectors" else ["vectors", "tokens"]
+    tables = {
+        kind: TextSource(corpus, rows, model.encoder, frozen=True, kind=kind, cache=VectorCache(), show=show).snapshot(
+            rows
+        )
+        for kind in kinds
+    }
     cells = []
     for way, shot in settings:
         for method in with_nearest(model.method):
             label = f"{method.title}, {way}-way {shot}-shot"
-            results = run_episodes(VectorScorer(method, table), lists[way, shot], description=label, show=show)
+            results = run_episodes(
+                MethodScorer(method, tables[method.inputs]), lists[way, shot], description=label, show=show
+            )
             cells.append(Cell(method.name, way, shot, results))
             if method is model.method:
                 figure = confusion_figure(results.confusion, f"{label} on {corpus.name}")

@@ -13,10 +13,12 @@ import torch
 from torch import Tensor
 
 from dmin.data import Corpus, Episode, EpisodeList, EpisodeSampler
+from dmin.encoder import EncoderNetwork
 from dmin.errors import DataError
 from dmin.evaluation.statistics import Interval, mean_interval
-from dmin.methods import FewShotMethod
+from dmin.methods import FewShotMethod, FineTune
 from dmin.progress import progress
+from dmin.training.sources import EncodedTexts, TextSource
 
 # Test episodes draw by a seed of their own, the same for every method and training seed.
 TEST_SEED = 2_000_003
@@ -28,17 +30,28 @@ class Scorer(Protocol):
     def __call__(self, episode: Episode) -> Tensor: ...
 
 
-class VectorScorer:
-    """Scores by a method on a table of vectors [texts, d]."""
+class MethodScorer:
+    """Scores by a method on encoded texts."""
 
-    def __init__(self, method: FewShotMethod, table: Tensor) -> None:
-        self.method, self.table = method, table
+    def __init__(self, method: FewShotMethod, texts: EncodedTexts) -> None:
+        self.method, self.texts = method, texts
 
     @torch.no_grad()
     def __call__(self, episode: Episode) -> Tensor:
         support, query = torch.tensor(episode.support), torch.tensor(episode.query_rows)
-        scores: Tensor = self.method(self.table[support], self.table[query])
+        scores: Tensor = self.method(self.texts.at(support), self.texts.at(query))
         return scores
+
+
+class FineTuneScorer:
+    """Scores by fine-tuning the whole encoder in each episode."""
+
+    def __init__(self, method: FineTune, network: EncoderNetwork, source: TextSource) -> None:
+        self.method, self.network, self.source = method, network, source
+
+    def __call__(self, episode: Episode) -> Tensor:
+        support = [self.source.token_ids(torch.tensor(rows)) for rows in episode.support]
+        return self.method.score_texts(self.network, support, self.source.token_ids(torch.tensor(episode.query_rows)))
 
 
 @dataclass

@@ -7,11 +7,26 @@ from typing import Any
 from torch import Tensor
 
 from dmin.errors import unknown_name
-from dmin.methods.base import EpisodeTensors, FewShotMethod, check_options
+from dmin.methods.ataml import ATAML
+from dmin.methods.base import EpisodeTensors, FewShotMethod, TokenStates, check_options
 from dmin.methods.dmin import DMIN
+from dmin.methods.finetune import FineTune
+from dmin.methods.hatt import HATT
+from dmin.methods.induction import Induction
+from dmin.methods.logistic import Logistic
+from dmin.methods.lwof import LwoF
+from dmin.methods.matching import Matching
 from dmin.methods.nearest import Nearest
+from dmin.methods.prototypical import Prototypical
+from dmin.methods.relation import Relation
 
-METHODS: dict[str, type[FewShotMethod]] = {method.name: method for method in (DMIN, Nearest)}
+# In the order of the paper's tables, then the plain rows.
+METHODS: dict[str, type[FewShotMethod]] = {
+    method.name: method
+    for method in (
+        FineTune, ATAML, Relation, Induction, HATT, LwoF, DMIN, Prototypical, Matching, Nearest, Logistic,
+    )
+}  # fmt: skip
 
 
 def method_class(name: str) -> type[FewShotMethod]:
@@ -36,8 +51,26 @@ def create(
         options: the method's own.
     """
     cls = method_class(name)
-    check_options(cls, options, reserved={"base_memory", "seed", "dim", "way", "shot"})
+    check_options(cls, options)
     return cls.build(dim, way=way, shot=shot, base_memory=base_memory, seed=seed, **options)
 
 
-__all__ = ["DMIN", "METHODS", "EpisodeTensors", "FewShotMethod", "Nearest", "create", "method_class"]
+__all__ = [
+    "ATAML",
+    "DMIN",
+    "HATT",
+    "METHODS",
+    "EpisodeTensors",
+    "FewShotMethod",
+    "FineTune",
+    "Induction",
+    "Logistic",
+    "LwoF",
+    "Matching",
+    "Nearest",
+    "Prototypical",
+    "Relation",
+    "TokenStates",
+    "create",
+    "method_class",
+]

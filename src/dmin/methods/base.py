@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -14,16 +14,33 @@ from dmin.errors import ConfigError, nearest_name
 
 Inputs = Literal["vectors", "tokens", "texts"]
 COSINE_EPSILON = 1e-8
+# What `create` gives a method by itself; everything else in its constructor is an option.
+RESERVED = {"self", "base_memory", "seed", "dim", "way", "shot", "squared_norm"}
+
+
+class TokenStates(NamedTuple):
+    """Texts as the states of their tokens, padded: states [..., T, d] and mask [..., T] (True = a real token)."""
+
+    states: Tensor
+    mask: Tensor
+
+    def at(self, rows: Tensor) -> TokenStates:
+        """The texts at some rows of the first axis."""
+        return TokenStates(self.states[rows], self.mask[rows])
 
 
 @dataclass(frozen=True)
 class EpisodeTensors:
-    """A batch of B episodes of the same shape, as vectors."""
+    """A batch of B episodes of the same shape; vectors [..., d], or token states [..., T, d] for methods on tokens."""
 
-    support: Tensor  # [B, C, K, d]
-    query: Tensor  # [B, L, d]
+    support: Any  # [B, C, K, ...]
+    query: Any  # [B, L, ...]
     labels: Tensor  # [B, L], 0 .. C-1
     base_rows: Tensor  # [B, C]: each class's row in the base memory, -1 for none
+    base_query: Tensor | None = (
+        None  # [B, Lb, d]: texts of base classes outside the episode, where a method asks for them
+    )
+    base_labels: Tensor | None = None  # [B, Lb]: their rows in the base memory
 
 
 class FewShotMethod(nn.Module):
@@ -37,6 +54,8 @@ class FewShotMethod(nn.Module):
     inputs: ClassVar[Inputs] = "vectors"
     meta_trained: ClassVar[bool] = True
     needs_memory: ClassVar[bool] = False
+    episodes_from_base: ClassVar[bool] = False  # episodes are made of base classes, with base queries beside them
+    freezes_encoder: bool = False  # stage 2 leaves the encoder as stage 1 made it
     learning_rate: ClassVar[float] = 1e-3  # of its own weights, unless the configuration says otherwise
 
     @classmethod
@@ -86,10 +105,10 @@ def masked_mean(support: Tensor, mask: Tensor | None) -> Tensor:
     return (support * weights).sum(dim=-2) / weights.sum(dim=-2).clamp_min(1)
 
 
-def check_options(cls: type[FewShotMethod], options: dict[str, Any], reserved: set[str]) -> None:
+def check_options(cls: type[FewShotMethod], options: dict[str, Any]) -> None:
     """Raise a `ConfigError` for an option the method does not have, with the nearest one it has."""
     parameters = inspect.signature(cls.__init__).parameters
-    known = [name for name in parameters if name not in {"self", *reserved}]
+    known = [name for name in parameters if name not in RESERVED]
     for option in options:
         if option not in known:
             near = nearest_name(option, known)

@@ -18,7 +18,7 @@ class Nearest(FewShotMethod):
     """Cosine to the mean direction of the support vectors."""
 
     name: ClassVar[str] = "nearest"
-    title: ClassVar[str] = "nearest prototype (frozen)"
+    title: ClassVar[str] = "nearest prototype"
     meta_trained: ClassVar[bool] = False
 
     def forward(

@@ -2,7 +2,8 @@
 
 from dmin.training.config import TrainConfig, load_config
 from dmin.training.model import HeadInfo, TrainedModel, load_model, save_model
-from dmin.training.pipeline import Task, Trainer, prepare_task
+from dmin.training.pipeline import Trainer
+from dmin.training.task import Task, prepare_task
 
 __all__ = [
     "HeadInfo",

@@ -33,6 +33,7 @@ class LoopState:
     best_score: float = -1.0
     stale: int = 0  # validations since the best one
     finished: bool = False
+    processes: int = 1  # an update is shared by so many
 
 
 @dataclass(frozen=True)
@@ -111,14 +112,16 @@ def _best_name(path: Path) -> str:
     return f"best{found['stage']}-{found['best']}.safetensors" if found else ""
 
 
-def trainable_weights(network: nn.Module) -> dict[str, Tensor]:
-    """The weights that learn, by name."""
-    return {name: weight.detach() for name, weight in network.named_parameters() if weight.requires_grad}
+def learned_state(network: nn.Module) -> dict[str, Tensor]:
+    """All that training makes, by name: of the encoder the weights that learn, of the rest everything."""
+    resting = {name for name, weight in network.named_parameters() if not weight.requires_grad}
+    state = network.state_dict()
+    return {name: value for name, value in state.items() if not name.startswith("encoder.") or name not in resting}
 
 
-def load_trainable(network: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Put weights back in place; names and shapes must be the network's own."""
-    own = trainable_weights(network)
+def load_learned(network: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Put a learned state back in place; names and shapes must be the network's own."""
+    own = learned_state(network)
     if set(own) != set(weights) or any(own[name].shape != weights[name].shape for name in own):
         raise CheckpointError("the checkpoint's weights are not those of this configuration")
     for name, weight in own.items():

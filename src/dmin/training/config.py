@@ -99,7 +99,10 @@ class TrainConfig(_Settings):
     @field_validator("split_sizes", mode="before")
     @classmethod
     def _sizes(cls, value: Any) -> Any:
-        return tuple(value.replace(",", "/").split("/")) if isinstance(value, str) else value
+        sizes = tuple(value.replace(",", "/").split("/")) if isinstance(value, str) else value
+        if sizes is not None and len(sizes) != 3:
+            raise ValueError("three numbers are needed, train/valid/test, like 40/12/14")
+        return sizes
 
     def to_yaml(self) -> str:
         """The settings as YAML text that `load_config` reads back."""

@@ -15,16 +15,16 @@ import torch
 from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 
-from dmin.errors import TrainingInterruptedError
+from dmin.errors import CheckpointError, TrainingInterruptedError
 from dmin.progress import progress
 from dmin.training.checkpoint import (
     Checkpoint,
     CheckpointStore,
     LoopState,
+    learned_state,
+    load_learned,
     load_optimizer,
-    load_trainable,
     optimizer_tensors,
-    trainable_weights,
 )
 from dmin.training.metrics import MetricLog
 
@@ -69,7 +69,7 @@ class Loop:
     """Runs stages; holds what they share: accelerator, checkpoints, metrics, the wish to stop."""
 
     def __init__(
-        self, accelerator: Any, store: CheckpointStore, log: MetricLog, *, show: bool, resume_hint: str
+        self, accelerator: Any, store: CheckpointStore | None, log: MetricLog, *, show: bool, resume_hint: str
     ) -> None:
         self.accelerator, self.store, self.log = accelerator, store, log
         self.show, self.resume_hint = show, resume_hint
@@ -82,14 +82,17 @@ class Loop:
             settings: how.
             resumed: a checkpoint of this stage to go on from.
         """
-        state = resumed.state if resumed else LoopState(stage.number)
+        processes = self.accelerator.num_processes
+        state = resumed.state if resumed else LoopState(stage.number, processes=processes)
+        if state.processes != processes:
+            raise CheckpointError(f"the run was started with {state.processes} processes, not {processes}: use as many")
         if resumed:
-            load_trainable(stage.network, resumed.weights)
+            load_learned(stage.network, resumed.weights)
         best = resumed.best if resumed else {}
         if not state.finished:
             best = self._train(stage, settings, state, best, resumed)
         if best:
-            load_trainable(stage.network, best)
+            load_learned(stage.network, best)
         return state
 
     def _train(
@@ -163,16 +166,16 @@ class Loop:
         state.stale += 1
         if score > state.best_score:
             state.best_score, state.best_step, state.stale = score, state.step, 0
-            best = {name: weight.clone() for name, weight in trainable_weights(stage.network).items()}
-            if self.accelerator.is_main_process:
+            best = {name: weight.clone() for name, weight in learned_state(stage.network).items()}
+            if self.store and self.accelerator.is_main_process:
                 self.store.save_best(stage.number, state.step, best)
         self.log.write(stage.number, state.step, validation=score)
         return best
 
     def _save(self, stage: Stage, state: LoopState, optimizer: Any) -> None:
-        if self.accelerator.is_main_process:
+        if self.store and self.accelerator.is_main_process:
             inner: Optimizer = getattr(optimizer, "optimizer", optimizer)
-            self.store.save(state, trainable_weights(stage.network), optimizer_tensors(inner))
+            self.store.save(state, learned_state(stage.network), optimizer_tensors(inner))
         self.accelerator.wait_for_everyone()
 
     def _wants_stop(self, wish: threading.Event) -> bool:

@@ -18,7 +18,9 @@ def add_lora(network: EncoderNetwork, seed: int) -> None:
         raise ConfigError("tune lora needs an extra: pip install 'dmin[peft]'") from error
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        settings = LoraConfig(r=RANK, lora_alpha=ALPHA, target_modules="all-linear", lora_dropout=0.0)
+        settings = LoraConfig(
+            r=RANK, lora_alpha=ALPHA, target_modules="all-linear", exclude_modules=r".*pooler.*", lora_dropout=0.0
+        )
         network.backbone = get_peft_model(network.backbone, settings)
 
 

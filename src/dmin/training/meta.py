@@ -5,44 +5,82 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dmin.data import Episode, EpisodeList, EpisodeSampler
+from dmin.data import Corpus, Episode, EpisodeList, EpisodeSampler
 from dmin.encoder import EncoderNetwork
 from dmin.methods import EpisodeTensors, FewShotMethod
+from dmin.methods.base import Inputs
 from dmin.training.config import MetaSettings
-from dmin.training.sources import Inputs, TextSource, encode_inputs
+from dmin.training.sources import Encoded, TextSource, TokenIds, encode_inputs, take
 
 
 class EpisodeBatch:
-    """Index tensors of B episodes: every text once in `rows`, support and query as positions in it."""
+    """Index tensors of B episodes: every text once in `rows`, support and query as positions in it.
 
-    def __init__(self, episodes: Sequence[Episode], base_rows: Mapping[str, int]) -> None:
+    Args:
+        episodes: the episodes.
+        base_rows: each base class's row in the memory.
+        base_queries: for each episode, (index of a text, row of its base class) of queries from other base classes.
+    """
+
+    def __init__(
+        self,
+        episodes: Sequence[Episode],
+        base_rows: Mapping[str, int],
+        base_queries: Sequence[Sequence[tuple[int, int]]] = (),
+    ) -> None:
         support = torch.tensor([episode.support for episode in episodes])  # [B, C, K]
         query = torch.tensor([episode.query_rows for episode in episodes])  # [B, L]
-        self.rows, positions = torch.unique(torch.cat([support.flatten(), query.flatten()]), return_inverse=True)
-        self.support = positions[: support.numel()].view_as(support)
-        self.query = positions[support.numel() :].view_as(query)
+        others = torch.tensor(base_queries, dtype=torch.long).reshape(len(episodes), -1, 2)  # [B, Lb, 2]
+        parts = [support, query, others[..., 0]]
+        self.rows, positions = torch.unique(torch.cat([part.flatten() for part in parts]), return_inverse=True)
+        pieces = positions.split([part.numel() for part in parts])
+        self.support, self.query, self.base_query = (
+            piece.view_as(part) for piece, part in zip(pieces, parts, strict=True)
+        )
         self.labels = torch.tensor([episode.query_labels for episode in episodes])  # [B, L]
+        self.base_labels = others[..., 1]  # [B, Lb]
         self.base_rows = torch.tensor([[base_rows.get(name, -1) for name in episode.classes] for episode in episodes])
 
-    def tensors(self, vectors: Tensor) -> EpisodeTensors:
-        """The episodes with vectors [rows, d] in place of positions."""
-        device = vectors.device
+    def tensors(self, encoded: Encoded) -> EpisodeTensors:
+        """The episodes with encoded texts [rows, ...] in place of positions."""
+        device = encoded[0].device
+        joint = self.base_query.numel() > 0
+        asked = take(encoded, self.base_query) if joint else None
         return EpisodeTensors(
-            vectors[self.support.to(device)],
-            vectors[self.query.to(device)],
+            take(encoded, self.support),
+            take(encoded, self.query),
             self.labels.to(device),
             self.base_rows.to(device),
+            asked if isinstance(asked, Tensor) else None,
+            self.base_labels.to(device) if joint else None,
         )
+
+
+class BaseQueries:
+    """Draws queries from base classes that an episode does not hold, as many as the episode has of its own."""
+
+    def __init__(self, corpus: Corpus, base_rows: Mapping[str, int], seed: int) -> None:
+        self.corpus, self.base_rows, self.seed = corpus, base_rows, seed
+
+    def draw(self, number: int, episode: Episode) -> list[tuple[int, int]]:
+        """(index of a text, row of its base class) pairs for episode `number`."""
+        random = np.random.default_rng([self.seed, 3, number])
+        others = [label for label in self.base_rows if label not in episode.classes]
+        chosen = random.choice(len(others), size=len(episode.query_rows))
+        return [
+            (int(random.choice(self.corpus.by_class[others[index]])), self.base_rows[others[index]]) for index in chosen
+        ]
 
 
 class EpisodeNetwork(nn.Module):
     """Encoder (if it learns) and method, trained as one.
 
     Args:
-        encoder: learns too; None when the inputs are vectors.
+        encoder: learns too; None when the inputs are encoded already.
         method: what scores.
         bf16: let the encoder compute in bfloat16; the method stays in float32.
     """
@@ -51,10 +89,10 @@ class EpisodeNetwork(nn.Module):
         super().__init__()
         self.encoder, self.method, self.bf16 = encoder, method, bf16
 
-    def forward(self, inputs: Inputs, batch: EpisodeBatch) -> tuple[Tensor, Tensor]:
+    def forward(self, inputs: Encoded | TokenIds, batch: EpisodeBatch) -> tuple[Tensor, Tensor]:
         """Return (loss, scores [B, L, C])."""
-        episodes = batch.tensors(encode_inputs(self.encoder, inputs, self.bf16))
-        return self.method.episode_loss(episodes)
+        kind: Inputs = "tokens" if self.method.inputs == "tokens" else "vectors"
+        return self.method.episode_loss(batch.tensors(encode_inputs(self.encoder, inputs, kind, self.bf16)))
 
 
 class MetaStage:
@@ -80,11 +118,18 @@ class MetaStage:
         self.steps = -(-settings.episodes // self.per_step)
         self.validate_every = max(1, settings.validate_every // self.per_step)
         self.patience = settings.patience
+        joint = network.method.episodes_from_base
+        self.base_queries = BaseQueries(sampler.corpus, base_rows, sampler.seed) if joint else None
 
     def loss(self, network: nn.Module, step: int) -> tuple[Tensor, Tensor]:
         """Loss L_2 (Eq. 14) and accuracy of this process's episodes of update `step`."""
         first = step * self.per_step + self.accelerator.process_index * self.batch
-        batch = EpisodeBatch([self.sampler.episode(first + i) for i in range(self.batch)], self.base_rows)
+        numbers = range(first, first + self.batch)
+        episodes = [self.sampler.episode(number) for number in numbers]
+        asked = (
+            [self.base_queries.draw(n, e) for n, e in zip(numbers, episodes, strict=True)] if self.base_queries else []
+        )
+        batch = EpisodeBatch(episodes, self.base_rows, asked)
         loss, scores = network(self.source.inputs(batch.rows), batch)
         return loss, (scores.argmax(-1) == batch.labels.to(scores.device)).float().mean()
 
@@ -102,14 +147,10 @@ class MetaStage:
 
 def episode_accuracies(method: FewShotMethod, source: TextSource, episodes: Sequence[Episode]) -> list[float]:
     """Accuracy of each episode by the method and the encoder as they are now; each text is encoded once."""
-    if not episodes:
-        return []
-    batch = EpisodeBatch(episodes, {})
-    vectors = source.vectors(batch.rows)  # [rows, d]
+    table = source.snapshot(row for episode in episodes for rows in (*episode.support, *episode.query) for row in rows)
     accuracies = []
-    for number in range(len(episodes)):
-        scores = method(
-            vectors[batch.support[number].to(vectors.device)], vectors[batch.query[number].to(vectors.device)]
-        )
-        accuracies.append(float((scores.argmax(-1).cpu() == batch.labels[number]).double().mean()))
+    for episode in episodes:
+        scores = method(table.at(torch.tensor(episode.support)), table.at(torch.tensor(episode.query_rows)))
+        right = scores.argmax(-1).cpu() == torch.tensor(episode.query_labels)
+        accuracies.append(float(right.double().mean()))
     return accuracies

@@ -13,23 +13,23 @@ class MetricLog:
     """Appends measurements of a run; only the main process writes.
 
     Args:
-        path: the file.
+        path: the file; None writes none.
         accelerator: knows the main process, and the trackers, if any.
     """
 
-    def __init__(self, path: Path, accelerator: Any) -> None:
+    def __init__(self, path: Path | None, accelerator: Any) -> None:
         self.path, self.accelerator = path, accelerator
 
     def write(self, stage: int, step: int, **values: float) -> None:
         """Append one line."""
-        if self.accelerator.is_main_process:
+        if self.path and self.accelerator.is_main_process:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"stage": stage, "step": step, **values}) + "\n")
         self.accelerator.log({f"stage{stage}/{name}": value for name, value in values.items()}, step=step)
 
     def rewind(self, stage: int, step: int) -> None:
         """Drop the lines after a checkpoint, because the updates they tell of will be done again."""
-        if self.accelerator.is_main_process:
+        if self.path and self.accelerator.is_main_process:
             kept = [m for m in read_metrics(self.path) if (m["stage"], m["step"]) <= (stage, step)]
             write_atomic(self.path, "".join(json.dumps(line) + "\n" for line in kept))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -50,6 +49,8 @@ def save_model(folder: Path, model: TrainedModel) -> None:
     try:
         part.mkdir(parents=True)
         model.encoder.save(str(part))
+        for path in part.iterdir():
+            path.chmod(0o644)  # safetensors writes for the owner alone
         save_head(part, model)
         shutil.rmtree(folder, ignore_errors=True)
         part.rename(folder)
@@ -126,10 +127,5 @@ def load_model(folder: Path, *, device: str | None = None) -> TrainedModel:
 
 def build_method(info: HeadInfo, seed: int = 0) -> FewShotMethod:
     """Make an untrained method of the described shape."""
-    memory = torch.zeros(max(1, len(info.base_classes)), info.dim)
+    memory = torch.ones(max(1, len(info.base_classes)), info.dim)
     return create(info.method, info.dim, way=info.way, shot=info.shot, base_memory=memory, seed=seed, **info.options)
-
-
-def base_rows(base_classes: Sequence[str]) -> dict[str, int]:
-    """Each base class's row in the memory."""
-    return {label: row for row, label in enumerate(base_classes)}

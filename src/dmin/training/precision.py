@@ -23,10 +23,19 @@ def pays_bf16(device: torch.device) -> bool:
     """
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported())
-    return device.type == "cpu" and bool(getattr(torch.cpu, "_is_amx_tile_supported", bool)()) and _tiles_work()
+    return device.type == "cpu" and _announces_tiles() and _bf16_works()
+
+
+def breaks_on_bf16(device: torch.device) -> bool:
+    """Would bfloat16 end the process, because the tiles that the CPU announces are not allowed?"""
+    return device.type == "cpu" and _announces_tiles() and not _bf16_works()
+
+
+def _announces_tiles() -> bool:
+    return bool(getattr(torch.cpu, "_is_amx_tile_supported", bool)())
 
 
 @cache
-def _tiles_work() -> bool:
+def _bf16_works() -> bool:
     probe = subprocess.run([sys.executable, "-c", _PROBE], capture_output=True, check=False)  # noqa: S603 (our own text)
     return probe.returncode == 0

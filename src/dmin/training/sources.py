@@ -2,16 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from dmin.data import Corpus
-from dmin.encoder import Encoder, EncoderNetwork, VectorCache
+from dmin.encoder import Encoder, EncoderNetwork, TokenBatch, VectorCache
+from dmin.methods import TokenStates
+from dmin.methods.base import Inputs
 
-Inputs = Tensor | list[list[int]]  # vectors [n, d], or token ids of n texts
+Encoded = Tensor | TokenStates  # of n texts: vectors [n, d], or the states of their tokens [n, T, d]
+TokenIds = list[list[int]]
 CHUNK = 32  # texts in one pass of the encoder while it learns
+
+
+class EncodedTexts(Protocol):
+    """Encoded texts of a corpus, by index."""
+
+    def at(self, rows: Tensor) -> Encoded:
+        """The texts at `rows` [...], as vectors [..., d] or token states [..., T, d]."""
+
+
+class VectorTable:
+    """Vectors [texts, d]; texts that were not encoded are not numbers, so that a mistake shows."""
+
+    def __init__(self, size: int, rows: Sequence[int], vectors: Tensor) -> None:
+        self.table = torch.full((size, vectors.shape[-1]), float("nan"), device=vectors.device)
+        self.table[torch.tensor(rows, dtype=torch.long, device=vectors.device)] = vectors
+
+    def at(self, rows: Tensor) -> Tensor:
+        """Vectors [..., d]."""
+        return self.table[rows.to(self.table.device)]
+
+
+class TokenTable:
+    """The states of each text's own tokens; padded only as far as a request needs."""
+
+    def __init__(self, states: Mapping[int, Tensor]) -> None:
+        self.states = states  # row -> [t, d]
+
+    def at(self, rows: Tensor) -> TokenStates:
+        """Token states [..., T, d], T the longest of these texts."""
+        picked = [self.states[int(row)] for row in rows.flatten()]
+        padded = torch.nn.utils.rnn.pad_sequence(picked, batch_first=True)  # [n, T, d]
+        lengths = torch.tensor([len(states) for states in picked], device=padded.device)
+        mask = torch.arange(padded.shape[1], device=padded.device) < lengths.unsqueeze(1)  # [n, T]
+        return TokenStates(padded.reshape(*rows.shape, *padded.shape[1:]), mask.reshape(*rows.shape, -1))
 
 
 class TextSource:
@@ -21,7 +59,8 @@ class TextSource:
         corpus: the texts.
         rows: indices of the texts that will be asked for.
         encoder: makes the vectors or tokens.
-        frozen: True encodes every text once (vectors); False hands out tokens for an encoder that learns.
+        frozen: True encodes every text once; False hands out token ids for an encoder that learns.
+        kind: what the method takes: "vectors" or "tokens".
         cache: where vectors are kept between runs; None keeps nothing.
         show: show progress.
     """
@@ -33,54 +72,79 @@ class TextSource:
         encoder: Encoder,
         *,
         frozen: bool,
+        kind: Inputs = "vectors",
         cache: VectorCache | None = None,
         show: bool = False,
     ) -> None:
-        wanted = sorted(set(rows))
-        texts = [corpus.texts[index] for index in wanted]
-        self.encoder, self.frozen = encoder, frozen
-        self._tokens: dict[int, list[int]] = {}
-        self._table = torch.full((len(corpus.texts) if frozen else 0, encoder.width), float("nan"))
-        if frozen:
-            vectors = (
-                cache.encode(encoder, texts, show_progress=show) if cache else encoder.encode(texts, show_progress=show)
-            )
-            self._table[wanted] = torch.from_numpy(vectors)
-        else:
-            self._tokens = dict(zip(wanted, encoder.tokenize(texts), strict=True))
+        self.rows = sorted(set(rows))
+        self.size = len(corpus.texts)
+        self.encoder, self.kind = encoder, kind
+        texts = [corpus.texts[index] for index in self.rows]
+        self._tokens = (
+            dict(zip(self.rows, encoder.tokenize(texts), strict=True)) if not frozen or kind != "vectors" else {}
+        )
+        self._table: EncodedTexts | None = None
+        if frozen and kind == "vectors":
+            encode = encoder.encode if cache is None else lambda t, **o: cache.encode(encoder, t, **o)
+            vectors = torch.from_numpy(encode(texts, show_progress=show)).to(encoder.network.device)
+            self._table = VectorTable(self.size, self.rows, vectors)
+        elif frozen:
+            self._table = self._encode_now(show=show)
 
-    def to(self, device: torch.device) -> TextSource:
-        """Move the table and return self."""
-        self._table = self._table.to(device)
-        return self
+    @property
+    def frozen(self) -> bool:
+        """True when every text is encoded already."""
+        return self._table is not None
 
-    def inputs(self, rows: Tensor) -> Inputs:
+    def inputs(self, rows: Tensor) -> Encoded | TokenIds:
         """What a network takes for these texts [n]."""
-        return self._table[rows] if self.frozen else [self._tokens[int(index)] for index in rows]
+        return self._table.at(rows) if self._table is not None else self.token_ids(rows)
+
+    def token_ids(self, rows: Tensor) -> TokenIds:
+        """Token ids of these texts [n]."""
+        return [self._tokens[int(index)] for index in rows]
+
+    def snapshot(self, rows: Iterable[int]) -> EncodedTexts:
+        """These texts by the encoder as it is now, without gradient, each encoded once."""
+        return self._table if self._table is not None else self._encode_now(sorted(set(rows)))
 
     def vectors(self, rows: Tensor) -> Tensor:
         """Vectors [n, d] of these texts by the encoder as it is now, without gradient."""
-        if self.frozen:
-            return self._table[rows]
-        was_training = self.encoder.network.training
-        self.encoder.network.eval()
-        with torch.no_grad():
-            found = encode_inputs(self.encoder.network, self.inputs(rows))
-        self.encoder.network.train(was_training)
-        return found.float()
+        if isinstance(self._table, VectorTable):
+            return self._table.at(rows)
+        ids = self.token_ids(rows)
+        return torch.from_numpy(self.encoder.encode_ids(ids)).to(self.encoder.network.device)
+
+    def _encode_now(self, rows: Sequence[int] | None = None, *, show: bool = False) -> EncodedTexts:
+        chosen = self.rows if rows is None else rows
+        ids = [self._tokens[row] for row in chosen]
+        if self.kind == "vectors":
+            vectors = torch.from_numpy(self.encoder.encode_ids(ids, show_progress=show))
+            return VectorTable(self.size, chosen, vectors.to(self.encoder.network.device))
+        states = self.encoder.token_states(ids, show_progress=show)
+        return TokenTable(dict(zip(chosen, states, strict=True)))
 
 
-def encode_inputs(network: EncoderNetwork | None, inputs: Inputs, bf16: bool = False) -> Tensor:
-    """Inputs -> vectors [n, d] in float32; token ids go through the encoder in chunks of like length."""
-    if isinstance(inputs, Tensor):
+def encode_inputs(
+    network: EncoderNetwork | None, inputs: Encoded | TokenIds, kind: Inputs = "vectors", bf16: bool = False
+) -> Encoded:
+    """Inputs as a method takes them, in float32; token ids go through the encoder."""
+    if not isinstance(inputs, list):
         return inputs
     if network is None:
         raise TypeError("token ids need an encoder")
-    order = sorted(range(len(inputs)), key=lambda index: len(inputs[index]))
     with torch.autocast(network.device.type, dtype=torch.bfloat16, enabled=bf16):
+        if kind == "tokens":
+            batch = TokenBatch(inputs, network.pad).to(network.device)
+            return TokenStates(network.token_states(batch).float(), batch.mask)
+        order = sorted(range(len(inputs)), key=lambda index: len(inputs[index]))  # chunks of like length
         chunks = [network([inputs[index] for index in order[at : at + CHUNK]]) for at in range(0, len(order), CHUNK)]
-    return torch.cat(chunks).float()[_inverse(order, chunks[0].device)]
+    vectors = torch.cat(chunks).float()
+    return vectors[torch.argsort(torch.tensor(order, device=vectors.device))]
 
 
-def _inverse(order: Sequence[int], device: torch.device) -> Tensor:
-    return torch.argsort(torch.tensor(order, device=device))
+def take(encoded: Encoded, positions: Tensor) -> Encoded:
+    """Encoded texts at `positions` of the first axis."""
+    if isinstance(encoded, TokenStates):
+        return encoded.at(positions.to(encoded.mask.device))
+    return encoded[positions.to(encoded.device)]

@@ -14,7 +14,7 @@ from dmin.data import Corpus
 from dmin.encoder import EncoderNetwork
 from dmin.methods.base import unit
 from dmin.training.config import SupervisedSettings
-from dmin.training.sources import Inputs, TextSource, encode_inputs
+from dmin.training.sources import Encoded, TextSource, TokenIds, encode_inputs
 
 INITIAL_SCALE = 10.0
 
@@ -39,9 +39,10 @@ class BaseClassifier(nn.Module):
         self.weight = nn.Parameter(torch.randn(classes, dim, generator=generator) * math.sqrt(2 / dim))  # [N, d]
         self.scale = nn.Parameter(torch.tensor(INITIAL_SCALE))
 
-    def forward(self, inputs: Inputs) -> Tensor:
+    def forward(self, inputs: Encoded | TokenIds) -> Tensor:
         """Scores [n, N]."""
-        vectors = encode_inputs(self.encoder, inputs, self.bf16)  # [n, d]
+        vectors = encode_inputs(self.encoder, inputs, bf16=self.bf16)  # [n, d]
+        assert isinstance(vectors, Tensor)  # noqa: S101 (stage 1 knows vectors only)
         return self.scale * unit(vectors) @ unit(self.weight).T
 
 

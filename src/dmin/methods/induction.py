@@ -1,0 +1,80 @@
+"""Induction Networks: Geng et al., EMNLP 2019.
+
+Dynamic routing over the examples of a class: each example's weight grows with its agreement with the class vector made
+so far, so outliers fade. Unlike in DMIN neither a memory nor the query has a say. The relation of a class and a query is
+scored pair by pair; public code that scores all classes through one matrix fixes C and leans on class order.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from dmin.methods.base import FewShotMethod
+from dmin.methods.relation_module import PROJECTED, NeuralTensorLayer, relation_loss
+from dmin.routing import identity_linear, squash
+
+
+class Induction(FewShotMethod):
+    """Routing by agreement, then the neural tensor layer.
+
+    Args:
+        dim: width of the vectors.
+        iterations: routing rounds.
+        slices: slices of the tensor layer.
+        project: see `NeuralTensorLayer`.
+        squash_samples: squash the transformed examples (published version); False is the first preprint.
+        seed: of the initial weights.
+    """
+
+    name: ClassVar[str] = "induction"
+    title: ClassVar[str] = "Ind. Net"
+
+    def __init__(
+        self,
+        dim: int,
+        iterations: int = 3,
+        slices: int = 100,
+        project: int | None = PROJECTED,
+        squash_samples: bool = True,
+        *,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(seed)
+        self.transform = identity_linear(dim, generator)  # W_s, b_s, shared by all classes
+        self.relation = NeuralTensorLayer(dim, slices, project, generator)
+        self.iterations, self.squash_samples = iterations, squash_samples
+
+    @classmethod
+    def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
+        """See `FewShotMethod.build`."""
+        del way, shot, base_memory
+        return cls(dim, seed=seed, **options)
+
+    def forward(
+        self, support: Tensor, query: Tensor, mask: Tensor | None = None, base_rows: Tensor | None = None
+    ) -> Tensor:
+        """Relation scores in (0, 1), [..., L, C]."""
+        del base_rows
+        scores: Tensor = self.relation(self.induce(support, mask)[0], query)
+        return scores
+
+    def induce(self, support: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Class vectors [..., C, d] and the couplings [..., C, K] that made them."""
+        samples = self.transform(support)  # [..., C, K, d]
+        if self.squash_samples:
+            samples = squash(samples)
+        agreement = torch.zeros_like(samples[..., 0])  # b [..., C, K]
+        for _ in range(self.iterations):
+            logits = agreement if mask is None else agreement.masked_fill(~mask, torch.finfo(agreement.dtype).min)
+            couplings = logits.softmax(dim=-1)  # over the K examples
+            classes = squash(torch.einsum("...ck,...ckd->...cd", couplings, samples))
+            agreement = agreement + torch.einsum("...ckd,...cd->...ck", samples, classes)
+        return classes, couplings
+
+    def loss(self, scores: Tensor, labels: Tensor) -> Tensor:
+        """Squared error to 1 for the right class and 0 for the others."""
+        return relation_loss(scores, labels)

@@ -1,0 +1,60 @@
+"""Matching Networks: Vinyals et al., NeurIPS 2016, without full-context embeddings.
+
+A softmax over the cosines to *all* support examples; the probability of a class is the sum over its examples. So a class
+is never one point. The scores are already log-probabilities: a second softmax changes nothing, it must not be fed with
+the probabilities themselves.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from dmin.methods.base import FewShotMethod, unit
+from dmin.routing import identity_linear
+
+PROBABILITY_FLOOR = 1e-7
+
+
+class Matching(FewShotMethod):
+    """Log-probability of each class by attention over single examples.
+
+    Args:
+        dim: width of the vectors.
+        project: learn a linear map of the vectors (see `prototypical`).
+        seed: of the noise in the initial map.
+    """
+
+    name: ClassVar[str] = "matching"
+    title: ClassVar[str] = "Matching"
+    learning_rate: ClassVar[float] = 1e-4
+
+    def __init__(self, dim: int, project: bool = True, *, seed: int = 0) -> None:
+        super().__init__()
+        self.project = identity_linear(dim, torch.Generator().manual_seed(seed)) if project else nn.Identity()
+        self.scale = nn.Parameter(torch.tensor(10.0))
+
+    @classmethod
+    def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
+        """See `FewShotMethod.build`."""
+        del way, shot, base_memory
+        return cls(dim, seed=seed, **options)
+
+    def forward(
+        self, support: Tensor, query: Tensor, mask: Tensor | None = None, base_rows: Tensor | None = None
+    ) -> Tensor:
+        """Log-probabilities [..., L, C]."""
+        del base_rows
+        rows, asked = unit(self.project(support)), unit(self.project(query))
+        logits = self.scale * torch.einsum("...ckd,...ld->...lck", rows, asked)  # [..., L, C, K]
+        if mask is not None:
+            logits = logits.masked_fill(~mask.unsqueeze(-3), torch.finfo(logits.dtype).min)
+        attention = logits.flatten(-2).softmax(dim=-1).view_as(logits)  # over all examples of all classes
+        return attention.sum(dim=-1).clamp_min(PROBABILITY_FLOOR).log()
+
+    def loss(self, scores: Tensor, labels: Tensor) -> Tensor:
+        """Mean negative log-probability of the right class."""
+        return functional.nll_loss(scores.flatten(0, -2), labels.flatten())

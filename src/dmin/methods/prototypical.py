@@ -1,0 +1,56 @@
+"""Prototypical Networks: Snell, Swersky and Zemel, NeurIPS 2017.
+
+A class is the mean of its examples, a query belongs to the nearest mean by squared Euclidean distance. All that is
+learned is the embedding. With a frozen encoder that would be nothing, so a linear map that starts at the identity stands
+for the part of the encoder that learns.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor, nn
+
+from dmin.methods.base import FewShotMethod, masked_mean
+from dmin.routing import identity_linear
+
+
+class Prototypical(FewShotMethod):
+    """Negative squared distance to the class mean, scaled.
+
+    Args:
+        dim: width of the vectors.
+        project: learn a linear map of the vectors; False compares them as they are.
+        squared_norm: typical squared norm of a vector; distances are divided by it, because those of BERT vectors are so
+            large that softmax would saturate. A constant, so the nearest mean stays the nearest.
+        seed: of the noise in the initial map.
+    """
+
+    name: ClassVar[str] = "prototypical"
+    title: ClassVar[str] = "Prototypical"
+    learning_rate: ClassVar[float] = 1e-4
+    squared_norm: Tensor
+
+    def __init__(self, dim: int, project: bool = True, *, squared_norm: float = 1.0, seed: int = 0) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(seed)
+        self.project = identity_linear(dim, generator) if project else nn.Identity()
+        self.scale = nn.Parameter(torch.tensor(10.0))
+        self.register_buffer("squared_norm", torch.tensor(float(squared_norm)))
+
+    @classmethod
+    def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
+        """See `FewShotMethod.build`; the memory's rows have the mean norm of the training vectors."""
+        del way, shot
+        typical = float((base_memory.detach() ** 2).sum(dim=-1).mean()) if base_memory is not None else float(dim)
+        return cls(dim, seed=seed, squared_norm=typical or 1.0, **options)
+
+    def forward(
+        self, support: Tensor, query: Tensor, mask: Tensor | None = None, base_rows: Tensor | None = None
+    ) -> Tensor:
+        """Scores [..., L, C], none above 0."""
+        del base_rows
+        prototypes = masked_mean(self.project(support), mask)  # [..., C, d]
+        difference: Tensor = self.project(query).unsqueeze(-2) - prototypes.unsqueeze(-3)  # [..., L, C, d]
+        return -self.scale * (difference * difference).sum(dim=-1) / self.squared_norm

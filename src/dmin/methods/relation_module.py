@@ -1,0 +1,53 @@
+"""The neural tensor layer that scores a pair (class vector, query), shared by Relation and Induction Networks."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+PROJECTED = 256  # the width at which the layer was published: 100 slices of 256 x 256
+
+
+class NeuralTensorLayer(nn.Module):
+    """r = sigmoid(w·ReLU(cᵀ M^[1..h] q) + b) for every class vector c and query q, each pair on its own.
+
+    Args:
+        dim: width of c and q.
+        slices: number h of slices.
+        project: map both sides to this width first where they are wider; None never. M holds h·d² numbers: 59 million
+            for BERT-base without projection, 6.6 million with it.
+        generator: source of the initial weights.
+    """
+
+    def __init__(self, dim: int, slices: int, project: int | None, generator: torch.Generator) -> None:
+        super().__init__()
+        width = dim if project is None else min(dim, project)
+        self.projected = width < dim
+        self.class_map = _linear(dim, width, generator) if self.projected else nn.Identity()
+        self.query_map = _linear(dim, width, generator) if self.projected else nn.Identity()
+        self.slices = nn.Parameter(torch.randn(slices, width, width, generator=generator) / width**0.5)  # M [h, d, d]
+        bound = (6 / (slices + 1)) ** 0.5  # Glorot
+        self.weight = nn.Parameter((2 * torch.rand(slices, generator=generator) - 1) * bound)
+        self.bias = nn.Parameter(torch.zeros(()))
+
+    def forward(self, classes: Tensor, query: Tensor) -> Tensor:
+        """Classes [..., C, d] and queries [..., L, d] -> relation scores in (0, 1), [..., L, C]."""
+        left, right = self.class_map(classes), self.query_map(query)
+        through = torch.einsum("...cd,hde->...che", left, self.slices)  # [..., C, h, e]
+        v = functional.relu(torch.einsum("...che,...le->...lch", through, right))  # [..., L, C, h]
+        return torch.sigmoid(v @ self.weight + self.bias)
+
+
+def relation_loss(scores: Tensor, labels: Tensor) -> Tensor:
+    """Mean over pairs of (r - 1[match])². Predicting 1/C everywhere gives (1/C)(1 - 1/C): a plateau to watch for."""
+    target = functional.one_hot(labels, scores.shape[-1]).to(scores.dtype)
+    return functional.mse_loss(scores, target)
+
+
+def _linear(wide: int, narrow: int, generator: torch.Generator) -> nn.Linear:
+    linear = nn.Linear(wide, narrow, device="meta").to_empty(device="cpu")
+    with torch.no_grad():
+        linear.weight.copy_(torch.randn(narrow, wide, generator=generator) / wide**0.5)
+        linear.bias.zero_()
+    return linear

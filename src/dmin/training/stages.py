@@ -1,0 +1,114 @@
+"""The two stages, each on a loop that may resume: what `dmin train` and `dmin compare` share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from dmin.encoder import Encoder, VectorCache
+from dmin.errors import ConfigError
+from dmin.methods import FewShotMethod, create
+from dmin.methods.base import Inputs
+from dmin.training.checkpoint import Checkpoint, LoopState
+from dmin.training.config import TrainConfig
+from dmin.training.loop import Loop, LoopSettings
+from dmin.training.meta import EpisodeNetwork, MetaStage
+from dmin.training.precision import breaks_on_bf16, pays_bf16
+from dmin.training.sources import TextSource
+from dmin.training.supervised import BaseClassifier, SupervisedStage, memory_from
+from dmin.training.task import Task
+
+
+@dataclass(frozen=True)
+class BaseKnowledge:
+    """What stage 1 hands over: the memory W_base [N, d], rescaled, and the scale τ."""
+
+    memory: Tensor
+    scale: float
+
+
+def open_source(
+    config: TrainConfig, task: Task, encoder: Encoder, parts: tuple[str, ...], *, kind: Inputs = "vectors",
+    frozen: bool, show: bool = False,
+) -> TextSource:  # fmt: skip
+    """The texts of some parts of the split; the cache of vectors is used when the encoder is not being tuned."""
+    cache = VectorCache() if config.tune == "none" else None
+    return TextSource(task.corpus, task.rows(*parts), encoder, frozen=frozen, kind=kind, cache=cache, show=show)
+
+
+def train_stage1(
+    config: TrainConfig, task: Task, source: TextSource, encoder: Encoder, loop: Loop, resumed: Checkpoint | None = None
+) -> BaseKnowledge:
+    """Train the base classifier and hand over its memory."""
+    accelerator = loop.accelerator
+    tuned = encoder.network if config.tune != "none" else None
+    network = BaseClassifier(
+        tuned, len(task.base_classes), encoder.width, seed=config.seed, bf16=wants_bf16(config, encoder)
+    ).to(accelerator.device)
+    stage = SupervisedStage(
+        network, source, task.corpus, task.base_classes, config.stage1, seed=config.seed,
+        processes=accelerator.num_processes, process=accelerator.process_index,
+    )  # fmt: skip
+    rates = loop_settings(config, config.stage1.learning_rate, config.stage1.encoder_learning_rate)
+    loop.run(stage, rates, resumed)
+    rows = torch.tensor([row for label in task.base_classes for row in task.corpus.by_class[label]])
+    return BaseKnowledge(memory_from(network.weight, source.vectors(rows)), network.scale.item())
+
+
+def build_head(config: TrainConfig, task: Task, dim: int, knowledge: BaseKnowledge | None) -> FewShotMethod:
+    """The method at its start; without knowledge (a resumed run) its memory is filled in by the checkpoint."""
+    memory = knowledge.memory if knowledge else torch.ones(len(task.base_classes), dim)
+    method = create(
+        config.method, dim, way=config.way, shot=config.shot, base_memory=memory, seed=config.seed, **config.options
+    )
+    scale = getattr(method, "scale", None)
+    if (
+        "scale" not in config.options
+        and method.needs_memory
+        and isinstance(scale, nn.Parameter)
+        and knowledge
+        and knowledge.scale is not None
+    ):
+        scale.data.fill_(knowledge.scale)
+    return method
+
+
+def train_stage2(
+    config: TrainConfig,
+    task: Task,
+    source: TextSource,
+    encoder: Encoder,
+    method: FewShotMethod,
+    loop: Loop,
+    resumed: Checkpoint | None = None,
+) -> LoopState:
+    """Meta-train the method (and the encoder, where it learns) on episodes."""
+    tuned = config.tune != "none" and not method.freezes_encoder
+    if not tuned and not source.frozen:  # the encoder rests from here on: encode every text once
+        source = TextSource(task.corpus, source.rows, encoder, frozen=True, kind=source.kind)
+    network = EpisodeNetwork(encoder.network if tuned else None, method, bf16=tuned and wants_bf16(config, encoder))
+    network.to(loop.accelerator.device)
+    stage = MetaStage(network, source, task.sampler, task.validation, task.base_rows, config.stage2, loop.accelerator)
+    rate = config.stage2.learning_rate or method.learning_rate
+    return loop.run(stage, loop_settings(config, rate, config.stage2.encoder_learning_rate), resumed)
+
+
+def loop_settings(config: TrainConfig, rate: float, encoder_rate: float) -> LoopSettings:
+    """How a stage moves its weights."""
+    return LoopSettings(rate, encoder_rate, config.weight_decay, config.warm_up, config.clip, config.seed)
+
+
+def wants_bf16(config: TrainConfig, encoder: Encoder) -> bool:
+    """Should the encoder learn in bfloat16?"""
+    if config.tune == "none" or config.precision == "float32":
+        return False
+    if config.precision == "auto":
+        return pays_bf16(encoder.network.device)
+    if breaks_on_bf16(encoder.network.device):
+        raise ConfigError(
+            "precision bf16: this CPU announces matrix tiles that this system does not allow; use precision=float32, or "
+            "set ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
+        )
+    return True

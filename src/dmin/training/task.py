@@ -1,0 +1,105 @@
+"""The data side of a run: which texts, which classes, which episodes; all that can be wrong with it is found here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from dmin.data import ClassSplit, Corpus, EpisodeList, EpisodeSampler, choose_split, load_corpus
+from dmin.errors import ConfigError, DataError, unknown_name
+from dmin.methods import create, method_class
+from dmin.methods.base import check_options
+from dmin.training.config import TrainConfig
+
+# Validation episodes draw by a seed of their own, away from the training episodes.
+VALIDATION_SEED = 1_000_003
+
+
+@dataclass(frozen=True)
+class Task:
+    """Texts, class split, base classes, training episodes and validation episodes."""
+
+    corpus: Corpus
+    split_name: str
+    split: ClassSplit
+    base_classes: tuple[str, ...]
+    sampler: EpisodeSampler
+    validation: EpisodeList
+
+    def rows(self, *parts: str) -> list[int]:
+        """Indices of all texts of the classes of some parts."""
+        return [row for part in parts for label in self.split.part(part) for row in self.corpus.by_class[label]]
+
+    @property
+    def base_rows(self) -> dict[str, int]:
+        """Each base class's row in the memory."""
+        return {label: row for row, label in enumerate(self.base_classes)}
+
+
+def prepare_task(config: TrainConfig, warn: Callable[[str], None], corpus: Corpus | None = None) -> Task:
+    """Load the data (unless given), choose classes and draw the validation episodes."""
+    method = method_class(config.method)
+    check_options(method, config.options)
+    corpus = corpus or load_corpus(config.data, text_column=config.text_column, label_column=config.label_column)
+    split_name, split = choose_split(corpus, config.split, config.split_seed, config.split_sizes)
+    base = choose_base(config, split)
+    if method.episodes_from_base:
+        drawn = base
+    else:
+        drawn = split.train if config.episode_classes == "all" else tuple(c for c in split.train if c not in base)
+    sampler = EpisodeSampler(corpus, drawn, config.way, config.shot, config.queries, config.seed)
+    if sampler.left_out:
+        warn(_left_out(sampler))
+    enough, _ = corpus.large_enough(split.valid, config.shot + config.queries)
+    way = min(config.way, len(enough))
+    if way < 2:
+        raise DataError(
+            f"{corpus.name}: validation needs 2 classes of {config.shot} + {config.queries} texts; split {split_name} "
+            f"has {len(enough)}. Choose another split, or lower --shot or --queries"
+        )
+    if way < config.way and config.method == "ataml":
+        raise ConfigError(
+            f"ataml is trained for {config.way} classes, but only {way} validation classes are large enough"
+        )
+    if way < config.way:
+        warn(f"only {way} validation classes are large enough: validating {way}-way instead of {config.way}-way")
+    judge = EpisodeSampler(corpus, split.valid, way, config.shot, config.queries, VALIDATION_SEED + config.seed)
+    return Task(corpus, split_name, split, base, sampler, judge.take(config.stage2.validation_episodes))
+
+
+def choose_base(config: TrainConfig, split: ClassSplit) -> tuple[str, ...]:
+    """The classes of the memory, in row order."""
+    chosen = config.base_classes
+    if chosen == "all":
+        return split.train
+    if isinstance(chosen, int):
+        if not 0 < chosen <= len(split.train):
+            raise ConfigError(f"base_classes {chosen}: the split has {len(split.train)} training classes")
+        order = np.random.default_rng([config.seed, 2]).permutation(len(split.train))[:chosen]
+        return tuple(split.train[index] for index in sorted(order))
+    for label in chosen:
+        if label not in split.train:
+            raise unknown_name("base class", label, split.train)
+    return tuple(chosen)
+
+
+def check_method(config: TrainConfig, task: Task, dim: int) -> None:
+    """Build the method once for nothing, so that what it cannot do is said before any training."""
+    memory = torch.ones(len(task.base_classes), dim)
+    try:
+        create(config.method, dim, way=config.way, shot=config.shot, base_memory=memory, **config.options)
+    except ConfigError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{config.method}: {error}") from error
+
+
+def _left_out(sampler: EpisodeSampler) -> str:
+    names = ", ".join(sampler.left_out[:5]) + (" ..." if len(sampler.left_out) > 5 else "")
+    return (
+        f"{len(sampler.left_out)} training classes have fewer than {sampler.shot} + {sampler.queries} texts and are left "
+        f"out of the episodes: {names}"
+    )
