@@ -11,9 +11,12 @@ from typing import Any
 import typer
 
 from dmin import __version__
+from dmin.cli.ablate import ablate
+from dmin.cli.compare import compare
 from dmin.cli.data import data
 from dmin.cli.demo import demo
 from dmin.cli.evaluate import evaluate
+from dmin.cli.figure import figure
 from dmin.cli.train import train
 from dmin.errors import DminError, TrainingInterruptedError, nearest_name
 
@@ -30,6 +33,9 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(train)
 app.command()(evaluate)
+app.command()(compare)
+app.command()(ablate)
+app.add_typer(figure, name="figure")
 app.add_typer(data, name="data")
 
 

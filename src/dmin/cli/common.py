@@ -14,6 +14,7 @@ from dmin.errors import ConfigError
 
 if TYPE_CHECKING:
     from dmin.evaluation import Cell
+    from dmin.evaluation.tables import ComparisonTable
 
 
 def warn(message: str) -> None:
@@ -84,3 +85,22 @@ def print_cells(cells: Sequence[Cell], title: str, what: str = "classes never tr
     episodes = len(cells[0].results.accuracies)
     table.caption = f"accuracy in % with its 95 % interval over {episodes} episodes of {what}"
     Console(file=sys.stdout, width=max(100, Console().width)).print(table)
+
+
+def print_tables(tables: Sequence[ComparisonTable]) -> None:
+    """Print comparison tables, best in bold."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(file=sys.stdout, width=max(110, Console().width))
+    for content in tables:
+        title = f"{content.data}, {', '.join(content.splits)}"
+        table = Table(title=title, title_justify="left", title_style="bold")
+        for number, column in enumerate(content.header):
+            table.add_column(column, justify="right" if number else "left")
+        for name, cells in content.rows():
+            texts = ["" if c is None else f"[bold]{c.text()}[/bold]" if c.best else c.text() for c in cells]
+            table.add_row(escape(name), *texts)
+        console.print(table)
+        console.print(content.note, style="dim", highlight=False)

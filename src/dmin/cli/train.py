@@ -42,6 +42,7 @@ def train(
     device: str | None = typer.Option(None, help="cpu, cuda, ... Default: the best there is."),
     text_column: str | None = typer.Option(None, help="Column of the texts. Default: text."),
     label_column: str | None = typer.Option(None, help="Column of the labels. Default: label."),
+    preset: str | None = typer.Option(None, help="paper-odic or paper-rcv1: the paper's own settings."),
     config: Path | None = typer.Option(None, help="A YAML file of settings; the options above change it."),
     settings: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Any setting, like stage2.patience=5."),
     out: Path | None = typer.Option(None, help="The run folder. Default: runs/DATA-SPLIT-METHOD-CwayKshot."),
@@ -67,7 +68,7 @@ def train(
         "device": device, "text_column": text_column, "label_column": label_column,
     }  # fmt: skip
     overrides = {key: value for key, value in given.items() if value is not None} | parse_settings(settings)
-    chosen, folder = _resolve(config, overrides, out, resume)
+    chosen, folder = _resolve(config, overrides, preset, out, resume)
     if show_settings:
         typer.echo(chosen.to_yaml(), nl=False)
         return
@@ -86,20 +87,20 @@ def parse_settings(settings: list[str]) -> dict[str, Any]:
 
 
 def _resolve(
-    config: Path | None, overrides: dict[str, Any], out: Path | None, resume: bool
+    config: Path | None, overrides: dict[str, Any], preset: str | None, out: Path | None, resume: bool
 ) -> tuple[TrainConfig, Path]:
     """Settings and folder; a resumed run brings its own settings, and those given must agree with them."""
     from dmin.training import load_config
 
     if not resume:
-        chosen = load_config(config, overrides)
+        chosen = load_config(config, overrides, preset)
         return chosen, out or default_folder(chosen)
     if out is None:
         raise ConfigError("--resume needs --out, the folder of the run")
     stored = out / "config.yaml"
     if not stored.is_file():
         raise ConfigError(f"nothing to resume: {out} holds no run (no config.yaml)")
-    return load_config(config or stored, overrides), out
+    return load_config(config or stored, overrides, preset if config else None), out
 
 
 def default_folder(config: TrainConfig) -> Path:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -46,6 +47,8 @@ CATALOG = {
         ),
         Entry("hwu64", "commands to a home robot (Liu et al., 2019; CC BY 4.0)", None, _PUBLISHED),
         Entry("liu54", "the same source as hwu64, another selection (Liu et al., 2019; CC BY 4.0)", None, _PUBLISHED),
+        Entry("rcv1", "miniRCV1 of the paper, from your licensed copy of Reuters RCV1 in $DMIN_DATA/rcv1/"),
+        Entry("odic", "the paper's private intents, if you have them: TSV or JSONL files in $DMIN_DATA/odic/"),
     )
 }
 
@@ -55,8 +58,8 @@ def load_corpus(name: str, *, text_column: str = TEXT, label_column: str = LABEL
 
     Named sets are looked for in `$DMIN_DATA/<name>/texts.jsonl`, then on the hub.
     """
-    if name == "starter":
-        return _starter()
+    if name in _SPECIAL:
+        return _SPECIAL[name]()
     if name in CATALOG:
         return _named(CATALOG[name])
     path = Path(name).expanduser()
@@ -84,6 +87,41 @@ def choose_split(
         label = f"seed-{seed}" + ("-" + "-".join(map(str, sizes)) if sizes else "")
         return label, seeded_split(corpus.classes, seed, sizes)
     return name or str(corpus.default_split), corpus.split(name)
+
+
+def _rcv1() -> Corpus:
+    """miniRCV1 from the user's licensed copy; what was passed over is said."""
+    from dmin.data.rcv1 import Rcv1Reader
+
+    reader = Rcv1Reader(_data_folder("rcv1"))
+    corpus = reader.read()
+    if reader.skipped:
+        warnings.warn(f"rcv1: {len(corpus.texts)} documents kept; passed over: {reader.report()}", stacklevel=3)
+    return corpus
+
+
+def _odic() -> Corpus:
+    """Intent files (TSV with a header, or JSONL) in one folder, joined."""
+    folder = _data_folder("odic")
+    files = (
+        sorted(path for path in folder.glob("*") if path.suffix.lower() in (".tsv", ".jsonl"))
+        if folder.is_dir()
+        else []
+    )
+    if not files:
+        raise DataError(
+            f"odic is private data: put its intent files (.tsv or .jsonl with text and label) into {folder}"
+        )
+    parts = [read_corpus(path) for path in files]
+    texts, labels = [t for part in parts for t in part.texts], [n for part in parts for n in part.labels]
+    return Corpus("odic", tuple(texts), tuple(labels))
+
+
+def _data_folder(name: str) -> Path:
+    root = os.environ.get(DATA_VARIABLE)
+    if not root:
+        raise DataError(f"{name} cannot be shipped: set {DATA_VARIABLE} to the folder that holds your copy as {name}/")
+    return Path(root).expanduser() / name
 
 
 def local_folder(name: str) -> Path | None:
@@ -116,3 +154,6 @@ def _starter() -> Corpus:
     with resources.as_file(folder / "class_splits.json") as path:
         splits = read_splits(path)
     return Corpus("starter", corpus.texts, corpus.labels, splits, CATALOG["starter"].default_split)
+
+
+_SPECIAL: dict[str, Callable[[], Corpus]] = {"starter": _starter, "rcv1": _rcv1, "odic": _odic}

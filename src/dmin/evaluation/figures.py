@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.figure import Figure
 
 from dmin.files import write_atomic
@@ -68,7 +69,7 @@ def curves_figure(metrics: Sequence[Mapping[str, Any]]) -> Figure:
 
 def bars_figure(groups: Sequence[str], rows: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
     """Accuracy of each row in each group (mean, half width of its interval), as bars."""
-    figure = Figure(figsize=(max(5.0, 1.1 + 0.35 * len(groups) * (len(rows) + 1)), 3.4), layout="constrained")
+    figure = Figure(figsize=(max(6.0, 1.1 + 0.22 * len(groups) * (len(rows) + 1)), 3.8), layout="constrained")
     axes = figure.add_subplot()
     width = 0.8 / max(1, len(rows))
     for number, (name, values) in enumerate(rows.items()):
@@ -80,7 +81,25 @@ def bars_figure(groups: Sequence[str], rows: Mapping[str, Sequence[tuple[float, 
     low = min((100 * (mean - half) for values in rows.values() for mean, half in values), default=0.0)
     axes.set_ylim(max(0.0, low - 10), 100)
     axes.grid(axis="y", alpha=0.25)
-    axes.legend(fontsize=8, ncols=2, loc="lower right")
+    figure.legend(fontsize=8, ncols=3, loc="outside upper center")
+    return figure
+
+
+def embedding_figure(halves: Sequence[tuple[str, Any, float]], classes: Sequence[str], labels: Sequence[int]) -> Figure:
+    """Points [n, 2] coloured by class, side by side; each half with its title and separation score."""
+    figure = Figure(figsize=(9.6, 5.0), layout="constrained")
+    colours = colormaps["tab20" if len(classes) > 10 else "tab10"]
+    for column, (title, points, score) in enumerate(halves, 1):
+        axes = figure.add_subplot(1, len(halves), column)
+        for number, name in enumerate(classes):
+            chosen = np.asarray(labels) == number
+            axes.scatter(points[chosen, 0], points[chosen, 1], s=28, color=colours(number % 20),
+                         label=name if column == 1 else None)  # fmt: skip
+        axes.set_title(title, fontsize=10)
+        axes.set_xlabel(f"silhouette {score:.3f}", fontsize=10)
+        axes.set_xticks([])
+        axes.set_yticks([])
+    figure.legend(fontsize=8, ncols=5, loc="outside lower center")
     return figure
 
 

@@ -1,12 +1,15 @@
-"""Honest numbers: a mean never goes without its interval."""
+"""Honest numbers: a mean never goes without its interval, a difference never without its test."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
+
+PERMUTATIONS = 9_999
+ALPHA = 0.05
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ class Interval:
 
 
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
-    """Mean over episodes with Student's t interval; with one value the half width is not a number."""
+    """Mean with Student's t interval; with one value the half width is not a number."""
     data = np.asarray(values, dtype=float)
     if data.size == 0:
         raise ValueError("no values")
@@ -30,3 +33,63 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval
         return Interval(float(data[0]), float("nan"))
     error = data.std(ddof=1) / np.sqrt(data.size)
     return Interval(float(data.mean()), float(stats.t.ppf(0.5 + confidence / 2, data.size - 1) * error))
+
+
+def spread(values: Sequence[float]) -> float:
+    """Standard deviation over repetitions (seeds); not a number with fewer than two."""
+    return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """One-tailed tests of "the first is better than the second" on shared episodes."""
+
+    difference: float  # mean of first - second
+    t_p: float  # paired t-test
+    permutation_p: float  # sign-flip permutation test
+    pairs: int
+
+
+def paired_test(first: Sequence[float], second: Sequence[float], seed: int = 0) -> PairedTest:
+    """Is `first` better than `second`, episode by episode?
+
+    Raises:
+        ValueError: when the two are not of the same length, so not of the same episodes.
+    """
+    one, two = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if one.shape != two.shape or one.ndim != 1 or one.size < 2:
+        raise ValueError(f"paired values are needed, at least two of each; got {one.shape} and {two.shape}")
+    differences = one - two
+    if not differences.any():
+        return PairedTest(0.0, 1.0, 1.0, one.size)
+    constant = np.ptp(differences) == 0  # no spread: the t statistic is infinite
+    t_p = float(stats.ttest_rel(one, two, alternative="greater").pvalue) if not constant else float(differences[0] < 0)
+    permuted = stats.permutation_test(
+        (differences,), np.mean, permutation_type="samples", alternative="greater", n_resamples=PERMUTATIONS,
+        vectorized=True, rng=np.random.default_rng(seed),
+    )  # fmt: skip
+    return PairedTest(float(differences.mean()), t_p, float(permuted.pvalue), one.size)
+
+
+def split_test(first: Sequence[float], second: Sequence[float]) -> float:
+    """One-tailed paired t-test over the means of several class splits; the p-value.
+
+    Episodes of one split share classes and are not independent repetitions, so splits are never pooled by episode.
+    """
+    one, two = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if one.size < 2 or one.shape != two.shape:
+        raise ValueError(f"means of at least two shared splits are needed; got {one.size} and {two.size}")
+    if np.ptp(one - two) == 0:
+        return float((one - two)[0] <= 0)
+    return float(stats.ttest_rel(one, two, alternative="greater").pvalue)
+
+
+def holm(p_values: Mapping[str, float]) -> dict[str, float]:
+    """Holm's step-down correction of a family of p-values."""
+    ordered = sorted(p_values.items(), key=lambda item: item[1])
+    corrected: dict[str, float] = {}
+    highest = 0.0
+    for rank, (name, p) in enumerate(ordered):
+        highest = max(highest, min(1.0, (len(ordered) - rank) * p))
+        corrected[name] = highest
+    return corrected

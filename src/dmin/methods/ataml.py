@@ -63,6 +63,11 @@ class ATAML(FewShotMethod):
         self.inner_steps, self.test_steps = inner_steps, test_steps
         self.inner_rate, self.first_order = inner_rate, first_order
 
+    @property
+    def note(self) -> str:
+        """Says when the inner gradients are constants."""
+        return "first order" if self.first_order else ""
+
     @classmethod
     def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
         """See `FewShotMethod.build`."""

@@ -58,6 +58,11 @@ class FewShotMethod(nn.Module):
     freezes_encoder: bool = False  # stage 2 leaves the encoder as stage 1 made it
     learning_rate: ClassVar[float] = 1e-3  # of its own weights, unless the configuration says otherwise
 
+    @property
+    def note(self) -> str:
+        """What a table must say beside the title, because it differs from the paper's method; usually nothing."""
+        return ""
+
     @classmethod
     def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
         """Make the method for vectors of width `dim`; methods that depend on way, shot or memory override this."""

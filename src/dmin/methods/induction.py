@@ -48,6 +48,11 @@ class Induction(FewShotMethod):
         self.relation = NeuralTensorLayer(dim, slices, project, generator)
         self.iterations, self.squash_samples = iterations, squash_samples
 
+    @property
+    def note(self) -> str:
+        """Says when the tensor layer does not see the full width."""
+        return f"projected to {self.relation.slices.shape[-1]}" if self.relation.projected else ""
+
     @classmethod
     def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
         """See `FewShotMethod.build`."""

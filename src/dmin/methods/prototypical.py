@@ -29,7 +29,7 @@ class Prototypical(FewShotMethod):
 
     name: ClassVar[str] = "prototypical"
     title: ClassVar[str] = "Prototypical"
-    learning_rate: ClassVar[float] = 1e-4
+    learning_rate: ClassVar[float] = 3e-4
     squared_norm: Tensor
 
     def __init__(self, dim: int, project: bool = True, *, squared_norm: float = 1.0, seed: int = 0) -> None:

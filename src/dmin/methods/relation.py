@@ -56,6 +56,12 @@ class Relation(FewShotMethod):
                 with torch.no_grad():
                     weight.copy_(torch.randn(weight.shape, generator=generator) * (weight.shape[-1] ** -0.5))
 
+    @property
+    def note(self) -> str:
+        """Says when the tensor layer does not see the full width."""
+        layer = self.tensor_layer
+        return f"projected to {layer.slices.shape[-1]}" if layer is not None and layer.projected else ""
+
     @classmethod
     def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
         """See `FewShotMethod.build`."""

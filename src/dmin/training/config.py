@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from dmin.errors import ConfigError, nearest_name
+from dmin.training.presets import preset
 
 Tune = Literal["full", "lora", "none"]
 
@@ -109,14 +110,16 @@ class TrainConfig(_Settings):
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
-def load_config(path: Path | None = None, overrides: Mapping[str, Any] | None = None) -> TrainConfig:
-    """Settings from a YAML file, changed by overrides: `{"stage2.episodes": 500, "way": 10}`.
+def load_config(
+    path: Path | None = None, overrides: Mapping[str, Any] | None = None, preset_name: str | None = None
+) -> TrainConfig:
+    """Settings from a preset, changed by a YAML file, changed by overrides: `{"stage2.episodes": 500, "way": 10}`.
 
     Raises:
         ConfigError: one line that names the key and what it takes.
     """
     values: dict[str, Any] = _read_yaml(path) if path is not None else {}
-    for key, value in (overrides or {}).items():
+    for key, value in {**preset(preset_name), **flatten(values), **(overrides or {})}.items():
         target = values
         *sections, last = key.split(".")
         for section in sections:

@@ -148,6 +148,8 @@ class Loop:
                     best = self._validate(stage, state, best, network)
                     self._save(stage, state, optimizer)
                 if self._wants_stop(wish):
+                    if self.store is None:
+                        raise KeyboardInterrupt
                     self._save(stage, state, optimizer)
                     raise TrainingInterruptedError(
                         f"stopped in stage {stage.number} after update {state.step}; everything is saved. "
@@ -230,7 +232,8 @@ def make_optimizer(network: nn.Module, settings: LoopSettings) -> AdamW:
             }
             for kind, named in groups.items()
             if named
-        ]
+        ],
+        fused=True,
     )
 
 

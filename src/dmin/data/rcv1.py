@@ -1,0 +1,122 @@
+"""miniRCV1 (Jiang et al., 2018) from a licensed copy of Reuters RCV1: folders of newsML XML, zipped or not.
+
+A document counts when it has exactly one second-level topic (such as C11 or M14: a letter and two digits); of each of the
+55 topics with the most documents, 20 are kept. What cannot be used is counted and reported, never fatal.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+
+from dmin.data.corpus import Corpus
+from dmin.errors import DataError
+
+TOPICS, DOCUMENTS = 55, 20
+_SECOND_LEVEL = re.compile(r"[A-Z]\d\d$")
+_TOPIC_CLASS = "bip:topics:1.0"
+_DECLARED = re.compile(rb"""^(<\?xml[^>]*?encoding=["'])([\w.-]+)(["'])""")
+
+
+class Rcv1Reader:
+    """Reads documents and keeps count of what could not be used.
+
+    Args:
+        folder: the copy; every .xml below it is read, also inside .zip files.
+        topics: number of topics kept, those with the most documents first.
+        documents: documents kept of each topic.
+        seed: of the choice among a topic's documents.
+    """
+
+    def __init__(self, folder: Path, topics: int = TOPICS, documents: int = DOCUMENTS, seed: int = 0) -> None:
+        self.folder, self.topics, self.documents, self.seed = folder, topics, documents, seed
+        self.skipped: Counter[str] = Counter()
+
+    def read(self) -> Corpus:
+        """The corpus; fewer topics than wanted are taken as they are, none is an error."""
+        if not self.folder.is_dir():
+            raise DataError(
+                f"no RCV1 folder {self.folder}: unpack your licensed copy there (folders of newsML XML or zips)"
+            )
+        by_topic: dict[str, list[str]] = {}
+        for content in self._files():
+            found = self.parse(content)
+            if found is not None:
+                by_topic.setdefault(found[1], []).append(found[0])
+        large = {topic: texts for topic, texts in by_topic.items() if len(texts) >= self.documents}
+        self.skipped["topic too small"] += sum(len(t) for k, t in by_topic.items() if k not in large)
+        chosen = sorted(large, key=lambda topic: (-len(large[topic]), topic))[: self.topics]
+        if not chosen:
+            raise DataError(f"{self.folder}: no topic has {self.documents} usable documents ({self.report()})")
+        random = np.random.default_rng(self.seed)
+        examples = {}
+        for topic in sorted(chosen):
+            picked = random.choice(len(large[topic]), size=self.documents, replace=False)
+            examples[topic] = [large[topic][index] for index in sorted(picked)]
+        return Corpus.from_mapping(examples, "rcv1")
+
+    def report(self) -> str:
+        """What was passed over, as one line."""
+        return ", ".join(f"{reason}: {count}" for reason, count in self.skipped.most_common()) or "nothing passed over"
+
+    def parse(self, content: bytes) -> tuple[str, str] | None:
+        """(text, topic) of one document, or None with the reason counted."""
+        root = self._tree(content)
+        if root is None:
+            return None
+        topics = {
+            code.get("code", "")
+            for codes in root.iter("codes")
+            if codes.get("class") == _TOPIC_CLASS
+            for code in codes.iter("code")
+        }
+        second = {topic for topic in topics if _SECOND_LEVEL.match(topic)}
+        if len(second) != 1:
+            self.skipped["several topics" if second else "no second-level topic"] += 1
+            return None
+        paragraphs = [root.findtext("title") or "", *("".join(p.itertext()) for p in root.iterfind("text/p"))]
+        text = " ".join(" ".join(paragraphs).split())
+        if not text:
+            self.skipped["no text"] += 1
+            return None
+        return text, second.pop()
+
+    def _tree(self, content: bytes) -> ElementTree.Element | None:
+        """The document's tree; one whose declared encoding is wrong or unknown is read as Latin-1, and counted."""
+        if b"<!DOCTYPE" in content or b"<!ENTITY" in content:  # newsML has none; entities could blow up in memory
+            self.skipped["document type declaration"] += 1
+            return None
+        try:
+            return ElementTree.fromstring(content)  # noqa: S314 (entities are refused above)
+        except (ElementTree.ParseError, LookupError, ValueError):
+            pass
+        try:
+            plain = _DECLARED.sub(rb"\1utf-8\3", content.decode("latin-1").encode())
+            root = ElementTree.fromstring(plain)  # noqa: S314
+        except (ElementTree.ParseError, LookupError, ValueError):
+            self.skipped["broken XML"] += 1
+            return None
+        self.skipped["odd encoding, read as Latin-1"] += 1
+        return root
+
+    def _files(self) -> Iterator[bytes]:
+        for path in sorted(self.folder.rglob("*")):
+            if path.suffix.lower() == ".xml":
+                yield path.read_bytes()
+            elif path.suffix.lower() == ".zip":
+                yield from self._zipped(path)
+
+    def _zipped(self, path: Path) -> Iterator[bytes]:
+        try:
+            with zipfile.ZipFile(path) as archive:
+                for name in sorted(archive.namelist()):
+                    if name.lower().endswith(".xml"):
+                        yield archive.read(name)
+        except (zipfile.BadZipFile, OSError, RuntimeError):
+            self.skipped["unreadable zip"] += 1

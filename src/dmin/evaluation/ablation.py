@@ -1,0 +1,23 @@
+"""The rows of the paper's ablation, the claim behind it (dynamic beats static), and the readings of the paper."""
+
+from __future__ import annotations
+
+from dmin.evaluation.comparison import Row
+
+PAPER_ROWS = (
+    Row("without-dmm", "dmin", {"use_memory": False}, "w/o DMM, 3 iterations"),
+    Row("without-qim", "dmin", {"use_query": False}, "w/o QIM, 3 iterations"),
+    Row("iterations-1", "dmin", {"iterations": 1}, "DMIN, 1 iteration"),
+    Row("iterations-2", "dmin", {"iterations": 2}, "DMIN, 2 iterations"),
+    Row("dmin", "dmin", {}, "DMIN, 3 iterations"),
+    Row("static-memory", "dmin", {"memory_iterations": 1}, "static memory (DMM's couplings stay at their first value)"),
+)
+READING_ROWS = (
+    Row("softmax-memory", "dmin", {"softmax_over": "memory"}, "softmax over memory"),
+    Row("capsules-1", "dmin", {"capsules": 1}, "1 capsule"),
+    Row("capsules-2", "dmin", {"capsules": 2}, "2 capsules"),
+    Row("capsules-8", "dmin", {"capsules": 8}, "8 capsules"),
+    Row("shared-routing", "dmin", {"share_routing": True}, "shared routing weights"),
+    Row("masked-rows", "dmin", {"mask_own_rows": True}, "own base rows masked in training"),
+    Row("frozen-memory", "dmin", {"tune_memory": False}, "W_base kept as stage 1 left it"),
+)
