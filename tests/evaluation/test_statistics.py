@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dmin.evaluation import mean_interval
+from dmin.evaluation.statistics import holm, mean_interval, paired_test, split_test, spread
 
 
 def test_by_hand() -> None:
@@ -31,3 +31,48 @@ def test_edges() -> None:
     assert mean_interval([0.8, 0.9]).percent().startswith("85.0 ± ")
     with pytest.raises(ValueError, match="no values"):
         mean_interval([])
+
+
+def test_paired_test_equals_scipy_and_counts_by_hand() -> None:
+    first, second = [0.9, 0.8, 0.7, 0.95, 0.85], [0.8, 0.75, 0.72, 0.9, 0.8]
+    found = paired_test(first, second)
+    assert found.difference == pytest.approx(0.046)
+    assert found.t_p == pytest.approx(stats.ttest_rel(first, second, alternative="greater").pvalue)
+    # All 32 sign flips of (0.1, 0.05, -0.02, 0.05, 0.05): only all-positive and the observed one reach 0.23.
+    assert found.permutation_p == pytest.approx(2 / 32)
+    assert paired_test(second, first).t_p == pytest.approx(1 - found.t_p)
+
+
+def test_paired_test_on_many_episodes_is_seeded_and_sane() -> None:
+    random = np.random.default_rng(0)
+    base = random.random(300)
+    better, same = (base + 0.05 + 0.01 * random.random(300)).tolist(), (base + 0.01 * random.normal(size=300)).tolist()
+    assert paired_test(better, base.tolist()).permutation_p == pytest.approx(1 / 10_000)
+    assert paired_test(same, base.tolist()) == paired_test(same, base.tolist())
+    assert paired_test(base.tolist(), base.tolist()).t_p == 1.0
+    assert paired_test([0.6, 0.7], [0.5, 0.6]).t_p < 0.05 and paired_test([0.5, 0.6], [0.6, 0.7]).t_p > 0.9
+
+
+def test_only_pairs_are_compared() -> None:
+    with pytest.raises(ValueError, match="paired values"):
+        paired_test([0.1, 0.2], [0.1, 0.2, 0.3])
+    with pytest.raises(ValueError, match="two shared splits"):
+        split_test([0.5], [0.4])
+
+
+def test_split_test_has_one_value_a_split() -> None:
+    first, second = [0.85, 0.83, 0.88], [0.80, 0.82, 0.85]
+    assert split_test(first, second) == pytest.approx(stats.ttest_rel(first, second, alternative="greater").pvalue)
+    assert split_test([0.5, 0.6], [0.4, 0.5]) < 0.05 and split_test([0.4, 0.5], [0.5, 0.6]) == 1.0
+
+
+def test_holm_by_hand() -> None:
+    corrected = holm({"a": 0.01, "b": 0.04, "c": 0.03, "d": 0.5})
+    assert corrected == pytest.approx({"a": 0.04, "c": 0.09, "b": 0.09, "d": 0.5})
+    assert holm({"x": 0.9, "y": 0.8})["y"] == 1.0
+    assert holm({}) == {}
+
+
+def test_spread() -> None:
+    assert spread([0.1, 0.3]) == pytest.approx(math.sqrt(0.02))
+    assert math.isnan(spread([0.1]))

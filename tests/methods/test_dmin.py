@@ -6,17 +6,13 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from dmin.errors import ConfigError
-from dmin.methods import DMIN, EpisodeTensors, create
+from dmin.methods import DMIN, create
 from dmin.methods.base import cosine
+from tests.methods.common import random
 
 AXES = ["capsules", "memory"]
-
-
-def random(*shape: int, seed: int) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def model(**options: Any) -> DMIN:
@@ -135,37 +131,6 @@ def test_contributions_add_up_to_the_score(options: dict[str, Any], masked: bool
     assert torch.allclose(shares.sum(dim=-1), method(SUPPORT, QUERY, mask), atol=1e-6)
     if mask is not None:
         assert (shares[:, ~mask] == 0).all()
-
-
-def test_learns_to_tell_classes_apart() -> None:
-    """On classes that differ only in directions drowned by noise, training lifts accuracy from near chance to 90 %."""
-    generator = torch.Generator().manual_seed(0)
-    means = torch.zeros(12, 24)
-    means[:, :6] = torch.randn(12, 6, generator=generator)
-
-    def episodes(count: int) -> EpisodeTensors:
-        classes = torch.stack([torch.randperm(12, generator=generator)[:4] for _ in range(count)])  # [B, 4]
-        noise = torch.cat([torch.full((6,), 0.15), torch.full((18,), 3.0)])
-        support = means[classes].unsqueeze(2) + noise * torch.randn(count, 4, 2, 24, generator=generator)
-        labels = torch.arange(4).repeat_interleave(5).expand(count, 20)
-        query = means[classes].repeat_interleave(5, dim=1) + noise * torch.randn(count, 20, 24, generator=generator)
-        return EpisodeTensors(support, query, labels, torch.full((count, 4), -1))
-
-    def accuracy(method: DMIN) -> float:
-        test = episodes(100)
-        with torch.no_grad():
-            return float((method(test.support, test.query).argmax(-1) == test.labels).float().mean())
-
-    method = DMIN(torch.randn(12, 24, generator=generator), capsules=2, softmax_over="memory")
-    start = accuracy(method.eval())
-    optimizer = torch.optim.Adam(method.parameters(), lr=3e-3)
-    for _ in range(300):
-        loss, _ = method.episode_loss(episodes(8))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert start < 0.6
-    assert accuracy(method.eval()) > 0.9
 
 
 def test_bad_settings_are_named() -> None:

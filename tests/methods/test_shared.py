@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor
 
 from dmin.errors import UnknownNameError
 from dmin.methods import METHODS, FewShotMethod, create
+from tests.methods.common import random
 
 VECTOR_METHODS = [name for name, method in METHODS.items() if method.inputs == "vectors"]
 ORDER_MATTERS = {"hatt"}  # methods whose score depends on the order of the support
 DIM = 24
-
-
-def random(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def build(name: str, way: int, shot: int) -> FewShotMethod:

@@ -1,0 +1,167 @@
+"""compare, ablate, figure and the presets, as commands."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from matplotlib.image import imread
+
+from dmin.cli.app import run
+from dmin.training import load_config
+from tests.training.runs import SETTINGS
+
+SMALL = [
+    "--way",
+    "2",
+    "--shot",
+    "1",
+    "--episodes",
+    "5",
+    "--train-episodes",
+    "4",
+    "--set",
+    "queries=4",
+    "--set",
+    "split_seed=1",
+    "--set",
+    "split_sizes=4/2/3",
+    "--set",
+    "stage1.epochs=1",
+    "--set",
+    "stage2.validation_episodes=2",
+    "--set",
+    "device=cpu",
+    "--set",
+    "precision=float32",
+]
+
+
+@pytest.fixture
+def common(words_file: Path, tiny_encoder_folder: Path, tmp_path: Path) -> list[str]:
+    return [
+        "--data",
+        str(words_file),
+        *SMALL,
+        "--set",
+        f"encoder={tiny_encoder_folder}",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+
+
+def test_compare_writes_every_form(common: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", "--methods", "dmin,nearest,logistic", *common]) == 0
+    output = capsys.readouterr().out
+    assert "nearest prototype" in output and "±" in output and "permutation" in output
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"cells", "episodes", "table.md", "table.tex", "table.csv", "report.html"}
+    assert "<svg" in (tmp_path / "out" / "report.html").read_text()
+    with (tmp_path / "out" / "table.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 3
+
+
+def test_compare_with_a_bilstm(words_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    arguments = ["compare", "--data", str(words_file), *SMALL, "--methods", "induction,relation", "--out", str(out)]
+    assert run([*arguments, "--encoder", "bilstm"]) == 2
+    assert "use --tune full" in capsys.readouterr().err
+    assert run([*arguments, "--encoder", "bilstm", "--tune", "full"]) == 0
+    assert len(list((out / "cells").iterdir())) == 2
+
+
+def test_ablate(common: list[str], tmp_path: Path) -> None:
+    assert run(["ablate", "--no-readings", *common]) == 0
+    text = (tmp_path / "out" / "table.md").read_text()
+    for title in ("w/o DMM", "w/o QIM", "1 iteration", "2 iterations", "3 iterations", "static memory"):
+        assert title in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compare", "--methods", "dmin,lwff"], "unknown method 'lwff': did you mean 'lwof'"),
+        (["compare", "--start", "middle"], "use stage1 or raw"),
+        (["compare", "--seeds", "0"], "--seeds must be at least 1"),
+        (["compare", "--data", "starter", "--shot", "2", "--methods", "hatt"], "K=2"),
+        (["compare", "--data", "starter", "--split", "x"], "unknown split"),
+        (["compare", "--preset", "paper-odik"], "did you mean 'paper-odic'"),
+        (["figure", "tsne", "nowhere"], "no such run or model folder"),
+        (["figure", "curves", "nowhere"], "no metrics.jsonl"),
+        (["figure", "tsne", "nowhere", "--shot", "1"], "at least 2 classes of 2 texts"),
+    ],
+)
+def test_mistakes(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(arguments) == 2
+    errors = capsys.readouterr().err
+    assert message in errors and errors.startswith("error: ") and errors.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_figures(
+    words_file: Path, tiny_encoder_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    arguments = ["train", "--data", str(words_file), "--encoder", str(tiny_encoder_folder), "--out", str(out)]
+    assert run([*arguments, *SETTINGS.split(), "--episodes", "20"]) == 0
+    assert run(["figure", "tsne", str(out), "--way", "2", "--shot", "5"]) == 0
+    output = capsys.readouterr().out
+    assert "before DMM" in output and "mean over 100 support sets" in output
+    assert run(["figure", "curves", str(out)]) == 0
+    assert run(["figure", "confusion", str(out), "--way", "2", "--shot", "2", "--episodes", "5"]) == 0
+    for name in ("tsne.png", "curves.png", "confusion-2way-2shot.png"):
+        assert imread(out / name).std() > 0.05
+    other = [*arguments[:-1], str(tmp_path / "other"), "--method", "prototypical", *SETTINGS.split(), "--episodes", "2"]
+    assert run(other) == 0
+    capsys.readouterr()
+    assert run(["figure", "tsne", str(tmp_path / "other")]) == 2
+    assert "no memory module" in capsys.readouterr().err
+
+
+def test_presets_are_the_papers_settings() -> None:
+    odic, rcv1 = load_config(preset_name="paper-odic"), load_config(preset_name="paper-rcv1")
+    assert (odic.base_classes, odic.test_episodes, rcv1.base_classes, rcv1.test_episodes) == (100, 300, 20, 100)
+    for config in (odic, rcv1):
+        assert (config.encoder, config.pooling, config.tune, config.queries) == ("bert-base-uncased", "cls", "full", 10)
+    assert load_config(overrides={"way": 10, "tune": "none"}, preset_name="paper-odic").tune == "none"
+
+
+def test_the_preset_runs_end_to_end_with_a_tiny_bert(
+    tiny_encoder_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The paper's command on made-up intents, a tiny BERT in place of BERT-base."""
+    folder = tmp_path / "data" / "odic"
+    folder.mkdir(parents=True)
+    lines = [
+        f"intent {label} number {n} words {n * label % 7}\tintent{label}" for label in range(160) for n in range(12)
+    ]
+    (folder / "intents.tsv").write_text("text\tlabel\n" + "\n".join(lines) + "\n")
+    monkeypatch.setenv("DMIN_DATA", str(tmp_path / "data"))
+    out = tmp_path / "run"
+    small = [
+        "--episodes",
+        "2",
+        "--split-sizes",
+        "110/20/30",
+        "--set",
+        "stage1.epochs=1",
+        "--set",
+        "stage2.validation_episodes=2",
+        "--set",
+        "test_episodes=3",
+        "--set",
+        "precision=float32",
+    ]
+    tiny = ["--encoder", str(tiny_encoder_folder), "--out", str(out)]
+    assert run(["train", "--preset", "paper-odic", *tiny, *small]) == 0
+    head = json.loads((out / "model" / "head.json").read_text())
+    assert len(head["base_classes"]) == 100 and head["trained_on"]["tune"] == "full"

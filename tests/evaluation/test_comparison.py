@@ -1,0 +1,178 @@
+"""Comparisons: the same episodes for all, finished cells kept, mistakes found before training."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dmin.errors import ConfigError
+from dmin.evaluation.ablation import PAPER_ROWS, READING_ROWS
+from dmin.evaluation.comparison import Comparison, ComparisonPlan, Row, standard_rows
+from dmin.evaluation.output import write_outputs
+from dmin.evaluation.tables import build_tables, to_markdown
+from dmin.methods import METHODS
+from dmin.training import load_config
+
+ALL = tuple(METHODS)
+
+
+def silent(message: str) -> None:
+    del message
+
+
+def plan(data: Path, encoder: Path, methods: tuple[str, ...] = ("dmin", "nearest"), **changes: Any) -> ComparisonPlan:
+    overrides: dict[str, Any] = {
+        "encoder": str(encoder), "split_seed": 1, "split_sizes": (4, 2, 3), "queries": 4, "device": "cpu",
+        "stage1.epochs": 1, "stage2.episodes": 4, "stage2.validate_every": 2, "stage2.validation_episodes": 3,
+        "precision": "float32", **changes.pop("settings", {}),
+    }  # fmt: skip
+    values = {"ways": (2,), "shots": (1, 3), "episodes": 6, **changes}
+    return ComparisonPlan(load_config(overrides=overrides), (str(data),), (None,), standard_rows(methods), **values)
+
+
+def run(plan: ComparisonPlan, out: Path) -> Comparison:
+    comparison = Comparison(plan, out, warn=silent)
+    comparison.check()
+    comparison.run()
+    return comparison
+
+
+@pytest.fixture
+def data(words_file: Path) -> Path:
+    return words_file
+
+
+def test_every_method_fills_its_cells(data: Path, tiny_encoder_folder: Path, tmp_path: Path) -> None:
+    comparison = run(plan(data, tiny_encoder_folder, ("all",)), tmp_path)
+    results = comparison.results()
+    assert len(results) == len(ALL) * 2 and comparison.missing() == []
+    for shot in (1, 3):
+        hashes = {result.episode_hash for result in results if result.job.shot == shot}
+        assert len(hashes) == 1  # the very same episodes
+    titles = {result.job.row.name: result.title for result in results}
+    assert titles["finetune"] == "fine-tune (head)"
+    assert all(result.seconds > 0 and result.peak_megabytes > 10 for result in results)
+    assert {r.trained_episodes for r in results if not METHODS[r.job.row.method].meta_trained} == {0}
+    assert {r.trained_episodes for r in results if METHODS[r.job.row.method].meta_trained} == {4}
+
+
+@pytest.mark.parametrize("start", ["stage1", "raw"])
+@pytest.mark.parametrize("tune", ["full", "lora"])
+def test_every_row_starts_from_the_same_encoder(
+    data: Path, tiny_encoder_folder: Path, tmp_path: Path, tune: str, start: Any
+) -> None:
+    """A row's result does not depend on the rows that ran before it."""
+    some: dict[str, Any] = {
+        "settings": {"tune": tune, "stage2.encoder_learning_rate": 0.01},
+        "start": start,
+        "shots": (1,),
+    }
+    together = run(
+        plan(data, tiny_encoder_folder, ("prototypical", "ataml", "lwof", "dmin", "nearest"), **some), tmp_path / "a"
+    )
+    alone = run(plan(data, tiny_encoder_folder, ("dmin",), **some), tmp_path / "b")
+    found = next(result for result in together.results() if result.job.row.name == "dmin")
+    assert found.accuracies == alone.results()[0].accuracies
+
+
+def test_full_fine_tuning_says_how_many_episodes_it_had(
+    data: Path, tiny_encoder_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dmin.evaluation import comparison as module
+
+    monkeypatch.setattr(module, "FINE_TUNED_EPISODES", 3)
+    rows = (Row("finetune", "finetune", {"steps": 2}), Row("nearest", "nearest"), Row("dmin", "dmin"))
+    some = plan(data, tiny_encoder_folder, settings={"tune": "full"}, shots=(1,))
+    made = run(ComparisonPlan(some.base, some.data, some.splits, rows, (2,), (1,), 1, 6), tmp_path)
+    result = made.results()[0]
+    assert len(result.accuracies) == 3 and result.title == "BERT fine-tune (3 episodes)"
+    table = build_tables(made.plan, made.results())[0]
+    assert table.cells["finetune", (2, 1)].episodes == 3 and table.cells["nearest", (2, 1)].episodes == 6
+    assert table.cells["finetune", (2, 1)].p_value is not None
+
+
+def test_an_interrupted_comparison_goes_on(data: Path, tiny_encoder_folder: Path, tmp_path: Path) -> None:
+    chosen = plan(data, tiny_encoder_folder, ("dmin", "nearest", "logistic"))
+    comparison = Comparison(chosen, tmp_path, warn=silent)
+    finished: list[int] = []
+
+    def stop_after_two() -> None:
+        finished.append(1)
+        if len(finished) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        comparison.run(after_each=stop_after_two)
+    assert len(comparison.results()) == 2
+    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "cells").iterdir()}
+    table = write_outputs(comparison, tmp_path, "Comparison", "dmin compare ...")[0]
+    assert len(table.cells) == 2
+    text = (tmp_path / "table.md").read_text()
+    assert "4 cells are not made yet; this fills them: dmin compare ..." in text
+    again = Comparison(chosen, tmp_path, warn=silent)
+    assert len(again.run()) == 6
+    assert all(path.stat().st_mtime_ns == time for path, time in times.items())
+    write_outputs(again, tmp_path, "Comparison", "dmin compare ...")
+    assert "not made yet" not in (tmp_path / "table.md").read_text()
+
+
+def test_a_cell_of_other_settings_or_a_damaged_one_is_made_again(
+    data: Path, tiny_encoder_folder: Path, tmp_path: Path
+) -> None:
+    run(plan(data, tiny_encoder_folder, ("nearest",)), tmp_path)
+    other = Comparison(plan(data, tiny_encoder_folder, ("nearest",), settings={"queries": 5}), tmp_path, warn=print)
+    assert len(other.missing()) == 2
+    notes: list[str] = []
+    same = Comparison(plan(data, tiny_encoder_folder, ("nearest",)), tmp_path, warn=notes.append)
+    assert same.missing() == []
+    path = next((tmp_path / "cells").iterdir())
+    path.write_text(path.read_text()[:50])
+    assert len(same.missing()) == 1 and "damaged" in notes[0]
+
+
+@pytest.mark.parametrize(
+    ("methods", "changes", "message"),
+    [
+        (("nearest", "hatt"), {"shots": (1, 2)}, "hatt 2-way 2-shot: hatt cannot be built for K=2"),
+        (("lwof",), {"ways": (4,), "settings": {"split_sizes": (4, 1, 4)}}, "lwof"),
+        (("dmin",), {"ways": (5,)}, "5-way episodes need 5 classes"),
+        (("ataml",), {"ways": (3,)}, "ataml is trained for 3 classes, but only 2 validation classes"),
+    ],
+)
+def test_mistakes_are_found_before_any_training(
+    data: Path,
+    tiny_encoder_folder: Path,
+    tmp_path: Path,
+    methods: tuple[str, ...],
+    changes: dict[str, Any],
+    message: str,
+) -> None:
+    comparison = Comparison(plan(data, tiny_encoder_folder, methods, **changes), tmp_path / "out", warn=silent)
+    with pytest.raises(ConfigError, match=message):
+        comparison.check()
+    assert not (tmp_path / "out").exists()
+
+
+def test_seeds_and_splits_are_told_apart(data: Path, tiny_encoder_folder: Path, tmp_path: Path) -> None:
+    chosen = plan(data, tiny_encoder_folder, seeds=2, shots=(1,))
+    comparison = run(chosen, tmp_path)
+    table = build_tables(chosen, comparison.results())[0]
+    cell = table.cells["dmin", (2, 1)]
+    assert cell.seed_spread >= 0 and len(comparison.results()) == 4
+    assert table.cells["nearest", (2, 1)].seed_spread == 0  # nothing is trained
+    text = to_markdown(table)
+    assert text.count("|") > 10 and "2 seed(s)" in text
+
+
+def test_ablation_rows_build_and_differ(data: Path, tiny_encoder_folder: Path, tmp_path: Path) -> None:
+    some = plan(data, tiny_encoder_folder, shots=(1,))
+    kept = (row for row in PAPER_ROWS + READING_ROWS if row.name != "capsules-8")
+    rows = (*kept, Row("capsules-6", "dmin", {"capsules": 6}, "6 capsules"))
+    made = run(ComparisonPlan(some.base, some.data, some.splits, rows, (2,), (1,), 1, 6), tmp_path)
+    assert len(made.results()) == 13
+    names = {row.name for row in PAPER_ROWS}
+    assert {"without-dmm", "without-qim", "iterations-1", "iterations-2", "dmin", "static-memory"} == names
+    assert len({json.dumps(row.options, sort_keys=True) for row in PAPER_ROWS + READING_ROWS}) == 13
