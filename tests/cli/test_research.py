@@ -13,30 +13,14 @@ from dmin.cli.app import run
 from dmin.training import load_config
 from tests.training.runs import SETTINGS
 
-SMALL = [
-    "--way",
-    "2",
-    "--shot",
-    "1",
-    "--episodes",
-    "5",
-    "--train-episodes",
-    "4",
-    "--set",
-    "queries=4",
-    "--set",
-    "split_seed=1",
-    "--set",
-    "split_sizes=4/2/3",
-    "--set",
-    "stage1.epochs=1",
-    "--set",
-    "stage2.validation_episodes=2",
-    "--set",
-    "device=cpu",
-    "--set",
-    "precision=float32",
-]
+SMALL = """
+--way 2 --shot 1 --episodes 5 --train-episodes 4 --set queries=4 --set split_seed=1 --set split_sizes=4/2/3
+--set stage1.epochs=1 --set stage2.validation_episodes=2 --set device=cpu --set precision=float32
+"""
+PRESET = """
+--episodes 2 --split-sizes 110/20/30 --set stage1.epochs=1 --set stage2.validation_episodes=2
+--set test_episodes=3 --set precision=float32
+"""
 
 
 @pytest.fixture
@@ -44,7 +28,7 @@ def common(words_file: Path, tiny_encoder_folder: Path, tmp_path: Path) -> list[
     return [
         "--data",
         str(words_file),
-        *SMALL,
+        *SMALL.split(),
         "--set",
         f"encoder={tiny_encoder_folder}",
         "--out",
@@ -65,7 +49,16 @@ def test_compare_writes_every_form(common: list[str], tmp_path: Path, capsys: py
 
 def test_compare_with_a_bilstm(words_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
-    arguments = ["compare", "--data", str(words_file), *SMALL, "--methods", "induction,relation", "--out", str(out)]
+    arguments = [
+        "compare",
+        "--data",
+        str(words_file),
+        *SMALL.split(),
+        "--methods",
+        "induction,relation",
+        "--out",
+        str(out),
+    ]
     assert run([*arguments, "--encoder", "bilstm"]) == 2
     assert "use --tune full" in capsys.readouterr().err
     assert run([*arguments, "--encoder", "bilstm", "--tune", "full"]) == 0
@@ -147,21 +140,7 @@ def test_the_preset_runs_end_to_end_with_a_tiny_bert(
     (folder / "intents.tsv").write_text("text\tlabel\n" + "\n".join(lines) + "\n")
     monkeypatch.setenv("DMIN_DATA", str(tmp_path / "data"))
     out = tmp_path / "run"
-    small = [
-        "--episodes",
-        "2",
-        "--split-sizes",
-        "110/20/30",
-        "--set",
-        "stage1.epochs=1",
-        "--set",
-        "stage2.validation_episodes=2",
-        "--set",
-        "test_episodes=3",
-        "--set",
-        "precision=float32",
-    ]
     tiny = ["--encoder", str(tiny_encoder_folder), "--out", str(out)]
-    assert run(["train", "--preset", "paper-odic", *tiny, *small]) == 0
+    assert run(["train", "--preset", "paper-odic", *tiny, *PRESET.split()]) == 0
     head = json.loads((out / "model" / "head.json").read_text())
     assert len(head["base_classes"]) == 100 and head["trained_on"]["tune"] == "full"
