@@ -13,7 +13,7 @@ from tests.methods.common import random
 
 
 def test_tensor_layer_is_the_formula_pair_by_pair() -> None:
-    layer = NeuralTensorLayer(6, 4, None, torch.Generator().manual_seed(0)).double()
+    layer = NeuralTensorLayer(6, 4, None, torch.Generator().manual_seed(0), normalise=False).double()
     classes, query = random(3, 6), random(5, 6, seed=1)
     scores = layer(classes, query)
     for q in range(5):
@@ -28,8 +28,8 @@ def test_no_giant_tensor_by_surprise(dim: int, numbers: int) -> None:
         method = create(name, dim, way=5, shot=1)
         layer = next(module for module in method.modules() if isinstance(module, NeuralTensorLayer))
         assert layer.slices.numel() == numbers
-        assert method.note == ("projected to 256" if dim > 256 else "")
-    assert create("induction", 300, way=5, shot=1, project=None, slices=2).note == ""
+        assert method.note == ("projected to 256, normalised" if dim > 256 else "normalised")
+    assert create("induction", 300, way=5, shot=1, project=None, slices=2, normalise=False).note == ""
 
 
 @pytest.mark.parametrize("head", ["tensor", "concat"])
@@ -44,9 +44,17 @@ def test_scores_lie_between_0_and_1(head: str) -> None:
 def test_sum_grows_with_copies_and_mean_does_not() -> None:
     support, query = random(4, 1, 24), random(6, 24, seed=1)
     copies = support.expand(4, 5, 24)
-    mean, total = Relation(24, pool="mean").double(), Relation(24).double()
+    mean, total = (Relation(24, pool=pool, normalise=False).double() for pool in ("mean", "sum"))
     assert torch.allclose(mean(copies, query), mean(support, query), atol=1e-12)
     assert not torch.allclose(total(copies, query), total(support, query))
+
+
+def test_normalised_inputs_start_with_products_of_variance_one() -> None:
+    layer = NeuralTensorLayer(64, 50, None, torch.Generator().manual_seed(0)).double()
+    classes, query = 40 * random(30, 64), 0.01 * random(30, 64, seed=1)
+    assert torch.allclose(layer(classes, query), layer(3 * classes, 9 * query), atol=1e-9)
+    scores = layer(classes, query)
+    assert 0.05 < scores.std() < 0.4 and ((scores > 0.02) & (scores < 0.98)).all()
 
 
 def test_the_plateau_of_a_constant_answer() -> None:

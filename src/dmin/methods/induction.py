@@ -25,6 +25,7 @@ class Induction(FewShotMethod):
         iterations: routing rounds.
         slices: slices of the tensor layer.
         project: see `NeuralTensorLayer`.
+        normalise: see `NeuralTensorLayer`.
         squash_samples: squash the transformed examples (published version); False is the first preprint.
         seed: of the initial weights.
     """
@@ -38,6 +39,7 @@ class Induction(FewShotMethod):
         iterations: int = 3,
         slices: int = 100,
         project: int | None = PROJECTED,
+        normalise: bool = True,
         squash_samples: bool = True,
         *,
         seed: int = 0,
@@ -45,13 +47,13 @@ class Induction(FewShotMethod):
         super().__init__()
         generator = torch.Generator().manual_seed(seed)
         self.transform = identity_linear(dim, generator)  # W_s, b_s, shared by all classes
-        self.relation = NeuralTensorLayer(dim, slices, project, generator)
+        self.relation = NeuralTensorLayer(dim, slices, project, generator, normalise=normalise)
         self.iterations, self.squash_samples = iterations, squash_samples
 
     @property
     def note(self) -> str:
-        """Says when the tensor layer does not see the full width."""
-        return f"projected to {self.relation.slices.shape[-1]}" if self.relation.projected else ""
+        """What differs from the published layer."""
+        return self.relation.note
 
     @classmethod
     def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:

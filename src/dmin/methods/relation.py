@@ -26,6 +26,7 @@ class Relation(FewShotMethod):
         pool: "sum" (the original) or "mean", which works at any K.
         slices: slices of the tensor layer, or hidden units of the perceptron.
         project: see `NeuralTensorLayer`.
+        normalise: see `NeuralTensorLayer`.
         seed: of the initial weights.
     """
 
@@ -39,6 +40,7 @@ class Relation(FewShotMethod):
         pool: Literal["sum", "mean"] = "sum",
         slices: int = 100,
         project: int | None = PROJECTED,
+        normalise: bool = True,
         *,
         seed: int = 0,
     ) -> None:
@@ -47,7 +49,9 @@ class Relation(FewShotMethod):
             raise ConfigError(f"relation: head {head!r} and pool {pool!r}; use tensor or concat, sum or mean")
         generator = torch.Generator().manual_seed(seed)
         self.pool = pool
-        self.tensor_layer = NeuralTensorLayer(dim, slices, project, generator) if head == "tensor" else None
+        self.tensor_layer = (
+            NeuralTensorLayer(dim, slices, project, generator, normalise=normalise) if head == "tensor" else None
+        )
         self.perceptron = None
         if head == "concat":
             self.perceptron = nn.Sequential(nn.LayerNorm(2 * dim), nn.Linear(2 * dim, slices), nn.ReLU(),
@@ -58,9 +62,8 @@ class Relation(FewShotMethod):
 
     @property
     def note(self) -> str:
-        """Says when the tensor layer does not see the full width."""
-        layer = self.tensor_layer
-        return f"projected to {layer.slices.shape[-1]}" if layer is not None and layer.projected else ""
+        """What differs from the published layer."""
+        return self.tensor_layer.note if self.tensor_layer is not None else ""
 
     @classmethod
     def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:

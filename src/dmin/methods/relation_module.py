@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from dmin.methods.base import unit
+
 PROJECTED = 256  # the width at which the layer was published: 100 slices of 256 x 256
 
 
@@ -18,10 +20,15 @@ class NeuralTensorLayer(nn.Module):
         project: map both sides to this width first where they are wider; None never. M holds h·d² numbers: 59 million
             for BERT-base without projection, 6.6 million with it.
         generator: source of the initial weights.
+        normalise: bring both sides to one length, so that the products start near 1. Raw vectors of a frozen encoder
+            saturate the sigmoid (or, after squash, hardly move it), and it learns nothing.
     """
 
-    def __init__(self, dim: int, slices: int, project: int | None, generator: torch.Generator) -> None:
+    def __init__(
+        self, dim: int, slices: int, project: int | None, generator: torch.Generator, *, normalise: bool = True
+    ) -> None:
         super().__init__()
+        self.normalise = normalise
         width = dim if project is None else min(dim, project)
         self.projected = width < dim
         self.class_map = _linear(dim, width, generator) if self.projected else nn.Identity()
@@ -31,9 +38,18 @@ class NeuralTensorLayer(nn.Module):
         self.weight = nn.Parameter((2 * torch.rand(slices, generator=generator) - 1) * bound)
         self.bias = nn.Parameter(torch.zeros(()))
 
+    @property
+    def note(self) -> str:
+        """What differs from the published layer."""
+        projected = f"projected to {self.slices.shape[-1]}" if self.projected else ""
+        return ", ".join(part for part in (projected, "normalised" if self.normalise else "") if part)
+
     def forward(self, classes: Tensor, query: Tensor) -> Tensor:
         """Classes [..., C, d] and queries [..., L, d] -> relation scores in (0, 1), [..., L, C]."""
         left, right = self.class_map(classes), self.query_map(query)
+        if self.normalise:
+            length = left.shape[-1] ** 0.25  # then cᵀ M q has variance 1 at the start
+            left, right = length * unit(left), length * unit(right)
         through = torch.einsum("...cd,hde->...che", left, self.slices)  # [..., C, h, e]
         v = functional.relu(torch.einsum("...che,...le->...lch", through, right))  # [..., L, C, h]
         return torch.sigmoid(v @ self.weight + self.bias)
