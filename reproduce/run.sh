@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Every table of this folder, on two cores. DMIN_DATA must name the folder of the public sets.
+# Each command can be interrupted and goes on where it stopped. Usage: reproduce/run.sh [NAME ...]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+out=runs/reproduce
+splits=protaugment-01,protaugment-02,protaugment-03,protaugment-04,protaugment-05
+some=dmin,prototypical,lwof,nearest,logistic
+
+keep() { # the table of a run, kept in this folder
+    cp "$out/$1/table.md" "reproduce/$1.md"
+    cp "$out/$1/table.csv" "reproduce/$1.csv"
+}
+
+run() {
+    case "$1" in
+    banking77) dmin compare --data banking77 --split protaugment-01 --methods all --tune none --out $out/banking77 ;;
+    hwu64) dmin compare --data hwu64 --split protaugment-01 --methods all --tune none --out $out/hwu64 ;;
+    clinc150) dmin compare --data clinc150 --split base100 --methods all --tune none --out $out/clinc150 ;;
+    banking77-splits) dmin compare --data banking77 --split $splits --methods $some --tune none --out $out/banking77-splits ;;
+    hwu64-splits) dmin compare --data hwu64 --split $splits --methods $some --tune none --out $out/hwu64-splits ;;
+    ablation) dmin ablate --data banking77 --split protaugment-01 --out $out/ablation ;;
+    tsne)
+        dmin train --data clinc150 --split base100 --way 10 --shot 5 --out $out/tsne-run --overwrite
+        dmin figure tsne $out/tsne-run --out reproduce/tsne.png
+        return
+        ;;
+    full)
+        dmin compare --data banking77 --split protaugment-01 --methods dmin,prototypical,induction,lwof --way 5 --shot 1 \
+            --tune full --train-episodes 400 --set stage1.epochs=3 --out $out/full
+        ;;
+    bilstm)
+        for encoder in bilstm default; do
+            dmin compare --data banking77 --split protaugment-01 --methods relation,induction --way 5 --shot 1 --tune full \
+                --train-episodes 400 --set stage1.epochs=3 --encoder $encoder --reference induction --out "$out/bilstm-$encoder"
+            keep "bilstm-$encoder"
+        done
+        return
+        ;;
+    *) echo "unknown: $1" >&2 && exit 2 ;;
+    esac
+    keep "$1"
+}
+
+PATH="$PWD/.venv/bin:$PATH"
+for name in "${@:-banking77 hwu64 clinc150 banking77-splits hwu64-splits ablation tsne full bilstm}"; do
+    for one in $name; do run "$one"; done
+done
