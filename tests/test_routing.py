@@ -61,6 +61,17 @@ def test_masked_rows_are_as_good_as_absent(axis: SoftmaxAxis) -> None:
     assert torch.equal(routed.output, module(other, query, mask))
 
 
+def test_gain_multiplies_the_sum() -> None:
+    module = routing(12, 3, iterations=1)
+    memory, query = random(5, 12, seed=1), random(2, 12, seed=2)
+    plain, halved = module.route(memory, query), module.route(memory, query, gain=torch.tensor([1.0, 0.5]))
+    assert torch.allclose(halved.weights[0], plain.weights[0]) and torch.allclose(
+        halved.weights[1], 0.5 * plain.weights[1]
+    )
+    sums = torch.einsum("nl,nlv->lv", 0.5 * plain.weights[1], module.capsule_vectors(memory))
+    assert torch.allclose(halved.output[1], squash(sums).flatten(), atol=1e-12)
+
+
 @pytest.mark.parametrize("axis", AXES)
 def test_all_rows_masked_gives_zeros_and_finite_gradients(axis: SoftmaxAxis) -> None:
     module = routing(12, 3, softmax_over=axis)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import threading
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from dmin import FewShotClassifier
-from dmin.errors import DataError, UnknownNameError
+from dmin.errors import ConfigError, DataError, UnknownNameError
 from dmin.training import Trainer, load_config
 
 EXAMPLES = {
@@ -17,11 +26,22 @@ EXAMPLES = {
     "parcel": ["where is my order", "my package has not arrived"],
     "weather": ["will it rain tomorrow"],
 }
+PAIRS = [(text, label) for label, texts in EXAMPLES.items() for text in texts]
+
+
+def letters(texts: Sequence[str]) -> Any:
+    """A fast encoder for what does not depend on meaning: counts of letters."""
+    alphabet = "abcdefghijklmnopqrstuvwxyz "
+    return np.array([[1.0 + text.lower().count(letter) for letter in alphabet] for text in texts])
+
+
+def quick(**options: Any) -> FewShotClassifier:
+    return FewShotClassifier(encoder=letters, use_names=options.pop("use_names", False), **options)
 
 
 @pytest.fixture(scope="module")
 def fitted() -> FewShotClassifier:
-    return FewShotClassifier(device="cpu").fit(EXAMPLES)
+    return FewShotClassifier(device="cpu", use_names=False).fit(EXAMPLES)
 
 
 @pytest.fixture(scope="module")
@@ -36,30 +56,198 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+# Answers
+
+
 def test_predicts_at_once(fitted: FewShotClassifier) -> None:
     texts = ["give me my money back", "my package is late", "is it going to rain"]
-    assert fitted.predict(texts) == ["refund", "parcel", "weather"]
+    assert fitted.predict(texts).tolist() == ["refund", "parcel", "weather"]
     assert fitted.decision_function(texts).shape == (3, 3)
-    assert fitted.predict([]) == []
+    assert np.allclose(fitted.predict_proba(texts).sum(axis=1), 1)
+    top = fitted.predict_top_k(texts, 2)
+    assert [row[0][0] for row in top] == ["refund", "parcel", "weather"] and all(len(row) == 2 for row in top)
+    assert top[0][0][1] == pytest.approx(fitted.decision_function(texts)[0].max())
+    assert fitted.predict([]).tolist() == []
+
+
+def test_decision_function_is_a_cosine(fitted: FewShotClassifier, run_folder: Path) -> None:
+    for classifier in (fitted, FewShotClassifier(run_folder, device="cpu").fit(EXAMPLES)):
+        scores = classifier.decision_function(["hello there", "my money"])
+        assert (np.abs(scores) <= 1 + 1e-6).all()
 
 
 def test_both_forms_of_fit_agree(fitted: FewShotClassifier) -> None:
-    pairs = [(text, label) for label, texts in EXAMPLES.items() for text in texts]
-    other = FewShotClassifier(device="cpu").fit([text for text, _ in pairs], [label for _, label in pairs])
+    other = clone(fitted).fit([text for text, _ in PAIRS], [label for _, label in PAIRS])
+    assert other.classes_.tolist() == sorted(EXAMPLES)  # scikit-learn's order
+    assert fitted.classes_.tolist() == list(EXAMPLES)  # the mapping's order
     texts = ["hello", "money please"]
-    assert other.classes_ == fitted.classes_ == list(EXAMPLES)
-    assert np.allclose(other.decision_function(texts), fitted.decision_function(texts), atol=1e-6)
+    columns = [list(EXAMPLES).index(label) for label in other.classes_]
+    assert np.allclose(other.decision_function(texts), fitted.decision_function(texts)[:, columns], atol=1e-6)
 
 
-def test_classes_come_and_go() -> None:
-    classifier = FewShotClassifier(device="cpu").fit(EXAMPLES)
-    before = classifier.decision_function(["play a song"])
-    classifier.add_class("music", ["play some jazz", "put on a song"])
-    assert classifier.predict(["play a song"]) == ["music"]
-    assert np.allclose(classifier.decision_function(["play a song"])[:, :3], before, atol=1e-6)
+@pytest.mark.parametrize("labels", [[3, 1, 3, 2], ["b", "a", "b", "c"], [("t", 1), ("t", 2), ("t", 1), ("t", 3)]])
+def test_labels_come_back_as_they_were_given(labels: list[Any]) -> None:
+    texts = ["aaa", "bbb", "aab", "ccc"]
+    if isinstance(labels[0], tuple):
+        groups: dict[Any, list[str]] = {}
+        for text, label in zip(texts, labels, strict=True):
+            groups.setdefault(label, []).append(text)
+        classifier = quick().fit(groups)
+    else:
+        classifier = quick().fit(texts, labels)
+    assert list(classifier.predict(["aaaa", "bbbb"])) == labels[:2]
+    assert set(classifier.classes_.tolist()) == set(labels)
+
+
+def test_fifty_examples_against_one_do_not_decide_by_number(run_folder: Path) -> None:
+    """The routing sums over the examples; fifty near-copies must weigh like one of them, for and against."""
+    many = [f"I want my money back for order {n}" for n in range(50)]
+    texts = ["is rain expected tomorrow", "give me back my money", "hello"]
+    for model in ("default", run_folder):
+        one, fifty = (
+            FewShotClassifier(model, device="cpu", use_names=False).fit(
+                {"refund": many[:k], "weather": ["will it rain"]}
+            )
+            for k in (1, 50)
+        )
+        assert fifty.predict(texts).tolist() == one.predict(texts).tolist()
+        assert np.abs(fifty.decision_function(texts) - one.decision_function(texts)).max() < 0.15
+
+
+def test_blocks_and_buckets_change_nothing(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dmin.classifier import few_shot, support
+
+    texts = ["one text", "another text", "a third one"]
+    whole = FewShotClassifier(run_folder, device="cpu").fit(EXAMPLES).decision_function(texts)
+    monkeypatch.setattr(few_shot, "_BLOCK", 1)
+    monkeypatch.setattr(support, "BUCKETS", (100,))
+    again = FewShotClassifier(run_folder, device="cpu").fit(EXAMPLES).decision_function(texts)
+    assert np.allclose(again, whole, atol=1e-6)
+
+
+def test_thousands_of_classes() -> None:
+    words = [f"{a}{b}{c}" for a in "abcdefghij" for b in "klmnopqrst" for c in "uvwxyzabcdefghijklmn"]
+    classifier = quick().fit({word: [word] for word in words})
+    assert len(classifier.classes_) == 2000
+    assert (classifier.predict(words[::100]) == np.array(words[::100])).mean() > 0.9  # anagrams may tie
+
+
+# Classes that come and go
+
+
+@pytest.mark.parametrize("trained", [False, True])
+def test_adding_a_class_touches_that_class_only(trained: bool, run_folder: Path) -> None:
+    classifier = FewShotClassifier(run_folder if trained else "default", device="cpu", use_names=False).fit(EXAMPLES)
+    texts = ["play a song", "my money"]
+    before = classifier.decision_function(texts)
+    cached = {entry.label: entry.prepared for entry in classifier._knowledge.classes}
+    copies = {label: tensor.clone() for label, tensor in cached.items()}
+    classifier.add_class("music", ["play some jazz", "put on a song", "start the music"])
+    assert classifier.predict(["play a song"]).tolist() == ["music"]
+    for entry in classifier._knowledge.classes[:3]:
+        assert entry.prepared is cached[entry.label] and torch.equal(entry.prepared, copies[entry.label])
+    assert np.allclose(classifier.decision_function(texts)[:, :3], before, atol=1e-6)
     classifier.remove_class("music")
-    assert classifier.classes_ == list(EXAMPLES)
-    assert np.allclose(classifier.decision_function(["play a song"]), before, atol=1e-6)
+    assert np.allclose(classifier.decision_function(texts), before, atol=1e-6)
+
+
+def test_examples_come_and_go_as_if_fitted_at_once() -> None:
+    texts = ["some text", "another"]
+    classifier = quick().fit({"a": ["alpha", "able"], "b": ["beta"]})
+    classifier.add_examples("b", ["bravo"]).partial_fit(["charlie", "apple"], ["c", "a"]).remove_example("a", "able")
+    at_once = quick().fit({"a": ["alpha", "apple"], "b": ["beta", "bravo"], "c": ["charlie"]})
+    assert classifier.examples_ == at_once.examples_
+    assert np.allclose(classifier.decision_function(texts), at_once.decision_function(texts), atol=1e-6)
+
+
+def test_starting_from_nothing() -> None:
+    classifier = quick()
+    with pytest.raises(NotFittedError, match="call fit, or add_class"):
+        classifier.predict(["hello"])
+    classifier.add_class("a", ["aaa"])
+    with pytest.raises(DataError, match="one class alone"):
+        classifier.predict(["hello"])
+    assert classifier.add_class("b", ["bbb"]).predict(["aab"]).tolist() == ["a"]
+    with pytest.raises(DataError, match="one class alone"):
+        quick().fit({"a": ["aaa"]})
+    assert quick(reject=0.999, unknown_label="?").fit({"a": ["aaa"]}).predict(["aaa", "zzzz"]).tolist() == ["a", "?"]
+
+
+def test_two_threads_predict_while_a_third_adds_and_removes() -> None:
+    classifier = quick().fit({"a": ["aaa"], "b": ["bbb"]})
+    failures: list[BaseException] = []
+    done = threading.Event()
+
+    def ask() -> None:
+        try:
+            while not done.is_set():
+                scores = classifier.decision_function(["aaa", "bbb", "ccc"])
+                assert scores.shape[1] in (2, 3) and np.isfinite(scores).all()
+                assert set(classifier.predict(["aaa", "ccc"])) <= {"a", "b", "c"}
+        except BaseException as error:  # noqa: BLE001 (told to the main thread)
+            failures.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(60):
+        classifier.add_class("c", ["ccc", "cccc"])
+        classifier.remove_class("c")
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+# Names
+
+
+def test_names_take_part_where_labels_are_words() -> None:
+    examples = {"opening_hours": ["when do you start"], "lostCard": ["it is gone"]}
+    with_names = FewShotClassifier(device="cpu").fit(examples)
+    assert [entry.texts[-1] for entry in with_names._knowledge.classes] == ["opening hours", "lost Card"]
+    assert with_names.predict(["what are your opening hours on Sunday"]).tolist() == ["opening_hours"]
+    assert with_names.examples_ == {label: tuple(texts) for label, texts in examples.items()}
+    without = quick(use_names="auto").fit({"C17": ["aaa"], "C18": ["bbb"]})
+    assert not any(entry.named for entry in without._knowledge.classes)
+    assert not any(entry.named for entry in quick(use_names="auto").fit(["a", "b"], [0, 1])._knowledge.classes)
+
+
+def test_a_description_is_enough_for_a_class() -> None:
+    classifier = FewShotClassifier(
+        device="cpu", descriptions={"C1": "questions about the weather", "C2": "lost bank cards"}
+    )
+    classifier.fit({"C1": [], "C2": []})
+    assert classifier.predict(["will it rain", "my card was stolen"]).tolist() == ["C1", "C2"]
+    with pytest.raises(DataError, match="'C3' has no example and no description"):
+        classifier.add_class("C3")
+    found = classifier.explain("is it sunny")
+    assert found.examples[0].is_name and found.examples[0].text == "questions about the weather"
+
+
+# Refusal
+
+
+def test_reject_by_number_by_label_and_by_itself(fitted: FewShotClassifier) -> None:
+    texts = ["give me my money back", "who won the chess game in 1972"]
+    assert fitted.predict(texts).tolist()[0] == "refund"
+    for reject in (0.35, {"refund": 0.35, "parcel": 0.35, "weather": 0.35}, "auto"):
+        classifier = clone(fitted).set_params(reject=reject, unknown_label="none").fit(EXAMPLES)
+        assert classifier.predict(texts).tolist() == ["refund", "none"], reject
+        assert "none" not in classifier.classes_
+        assert classifier.explain(texts[1]).label == "none" and classifier.explain(texts[1]).nearest in EXAMPLES
+        assert classifier.score(texts, ["refund", "refund"]) == 0.5  # a refusal counts as wrong
+    assert clone(fitted).set_params(reject={"refund": 0.99}).fit(EXAMPLES).predict(["is rain coming"]).tolist() == [
+        "weather"
+    ]
+
+
+def test_automatic_rejection_needs_something_to_learn_from() -> None:
+    with pytest.raises(DataError, match="reject="):
+        quick(reject="auto").fit({"a": ["aaa"], "b": ["bbb"]})
+
+
+# Explanations
 
 
 @pytest.mark.parametrize("trained", [False, True])
@@ -68,45 +256,115 @@ def test_shares_add_up_to_the_score(trained: bool, run_folder: Path) -> None:
     for text in ("where has my order gone", "I demand a refund", "umbrella or not"):
         found = classifier.explain(text)
         assert found.label == classifier.predict([text])[0]
-        assert sum(share for _, share in found.examples) == pytest.approx(found.score, abs=1e-5)
+        assert sum(example.share for example in found.examples) == pytest.approx(found.score, abs=1e-5)
         assert found.score == pytest.approx(classifier.decision_function([text]).max(), abs=1e-5)
-        assert {example for example, _ in found.examples} == set(EXAMPLES[found.label])
+        assert {example.text for example in found.examples if not example.is_name} == set(EXAMPLES[str(found.label)])
         assert found.runner_up in set(EXAMPLES) - {found.label}
 
 
-def test_blocks_of_queries_change_nothing(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dmin.classifier import few_shot
+def test_leaving_one_out_is_what_removing_it_would_give(run_folder: Path) -> None:
+    classifier = FewShotClassifier(run_folder, device="cpu", use_names=False).fit(EXAMPLES)
+    text = "I want a refund now"
+    found = classifier.explain(text)
+    assert found.nearest == "refund"
+    for example in found.examples:
+        smaller = clone(classifier).fit(EXAMPLES).remove_example("refund", example.text)
+        assert smaller.decision_function([text])[0, 0] == pytest.approx(example.without, abs=1e-5)
 
-    classifier = FewShotClassifier(run_folder, device="cpu").fit(EXAMPLES)
-    texts = ["one text", "another text", "a third one"]
-    whole = classifier.decision_function(texts)
-    monkeypatch.setattr(few_shot, "_BLOCK", 1)
-    assert np.allclose(classifier.decision_function(texts), whole, atol=1e-6)
+
+def test_an_explanation_can_be_read_anywhere(fitted: FewShotClassifier) -> None:
+    found = fitted.explain("<b>money</b> back & now")
+    assert "refund" in str(found) and "runner-up" in str(found)
+    assert found.as_dict()["examples"][0]["share"] == found.examples[0].share
+    html = found._repr_html_()
+    assert "&lt;b&gt;money" in html and "<b>money" not in html
+
+
+# Base classes
+
+
+def test_base_classes_stay_answerable(run_folder: Path) -> None:
+    classifier = FewShotClassifier(run_folder, device="cpu", keep_base=True, use_names=False).fit(EXAMPLES)
+    assert len(classifier.base_classes_) == 8
+    assert classifier.classes_.tolist() == [*EXAMPLES, *classifier.base_classes_]
+    assert classifier.decision_function(["hello"]).shape == (1, 11)
+    with pytest.raises(DataError, match="is a base class of the model already"):
+        classifier.add_class(classifier.base_classes_[0], ["hello"])
+    with pytest.raises(ConfigError, match="keep_base needs"):
+        FewShotClassifier(keep_base=True, encoder=letters).fit(EXAMPLES)
+
+
+# The scikit-learn contract
+
+
+def test_clone_params_and_pipelines() -> None:
+    classifier = quick(reject=0.3, unknown_label="?")
+    copy = clone(classifier)
+    assert copy.get_params() == classifier.get_params() and not hasattr(copy, "_knowledge")
+    assert copy.set_params(reject=None).reject is None
+    texts, labels = ["aaa", "aab", "bbb", "bba"] * 3, ["a", "a", "b", "b"] * 3
+    assert cross_val_score(quick(), texts, labels, cv=3).mean() == 1.0
+    search = GridSearchCV(quick(), {"reject": [None, 1.1]}, cv=2).fit(texts, labels)
+    assert search.best_params_ == {"reject": None}
+    assert search.cv_results_["mean_test_score"].tolist() == [1.0, 0.0]  # all refused, all wrong
+    pipeline = make_pipeline(FunctionTransformer(lambda x: [text.lower() for text in x]), quick())
+    assert pipeline.fit(texts, labels).predict(["AAA"]).tolist() == ["a"]
+    assert quick().fit(texts, labels).score(texts, labels) == 1.0
 
 
 @pytest.mark.parametrize(
     ("act", "error", "message"),
     [
         (lambda c: c.fit({}), DataError, "no classes"),
-        (lambda c: c.fit({"a": []}), DataError, "'a' has no example"),
-        (lambda c: c.fit({"a": "text"}), TypeError, "not one string"),
-        (lambda c: c.fit({"a": ["x", " "]}), DataError, "text 1 is empty"),
+        (lambda c: c.fit({"a": [], "b": ["x"]}), DataError, "'a' has no example"),
+        (lambda c: c.fit({"a": "text", "b": ["x"]}), TypeError, "not one string"),
+        (lambda c: c.fit({"a": ["x", " "], "b": ["y"]}), DataError, "'a', example 1 is empty"),
+        (lambda c: c.fit({"a": ["x", None], "b": ["y"]}), TypeError, "'a', example 1 is None"),
+        (lambda c: c.fit({"a": [b"x"], "b": ["y"]}), TypeError, "example 0 is b'x'"),
         (lambda c: c.fit(["x"]), TypeError, "need labels"),
         (lambda c: c.fit(["x"], ["a", "b"]), DataError, "1 texts but 2 labels"),
         (lambda c: c.fit({"a": ["x"]}, ["a"]), TypeError, "not both"),
+        (lambda c: c.fit(["x", "y"], [["a", "b"], ["a"]]), TypeError, "several labels a text are not supported"),
+        (lambda c: c.fit(["x", "y"], ["a", float("nan")]), DataError, "label 1 is nan"),
         (lambda c: c.add_class("refund", ["x"]), DataError, "there already"),
+        (lambda c: c.add_class("new", []), DataError, "no example and no description"),
+        (lambda c: c.add_examples("refund", []), DataError, "has no example"),
+        (lambda c: c.add_examples("refnd", ["x"]), UnknownNameError, "did you mean 'refund'"),
         (lambda c: c.remove_class("refnd"), UnknownNameError, "did you mean 'refund'"),
+        (lambda c: c.remove_example("refund", "I want my money"), UnknownNameError, "did you mean"),
+        (lambda c: c.remove_example("weather", "will it rain tomorrow"), DataError, "last example"),
         (lambda c: c.predict([None]), TypeError, "text 0 is None"),
+        (lambda c: c.predict("hello"), TypeError, "list of texts"),
         (lambda c: c.explain(""), DataError, "text 0 is empty"),
+        (lambda c: c.predict_top_k(["x"], 0), DataError, "at least 1"),
     ],
 )
-def test_mistakes_change_nothing(fitted: FewShotClassifier, act: Any, error: type[Exception], message: str) -> None:
-    before = fitted.decision_function(["hello"])
+def test_mistakes_change_nothing(act: Any, error: type[Exception], message: str) -> None:
+    classifier = quick().fit(EXAMPLES)
+    before = classifier.decision_function(["hello"])
     with pytest.raises(error, match=message):
-        act(fitted)
-    assert np.array_equal(fitted.decision_function(["hello"]), before)
+        act(classifier)
+    assert np.array_equal(classifier.decision_function(["hello"]), before)
 
 
-def test_nothing_known_yet() -> None:
-    with pytest.raises(DataError, match="call fit"):
-        FewShotClassifier(device="cpu").predict(["hello"])
+def test_bad_encoders_are_named() -> None:
+    with pytest.raises(DataError, match=r"shape \(2,\)"):
+        FewShotClassifier(encoder=lambda texts: np.zeros(len(texts))).fit(["a", "b"], [0, 1])
+    with pytest.raises(DataError, match="not a number for text 0"):
+        FewShotClassifier(encoder=lambda texts: np.full((len(texts), 3), np.nan)).fit(["a", "b"], [0, 1])
+    widths = iter([4, 5])
+    classifier = FewShotClassifier(encoder=lambda texts: np.ones((len(texts), next(widths)))).fit(["a", "b"], [0, 1])
+    with pytest.raises(DataError, match="width 5; the classes have width 4"):
+        classifier.predict(["c"])
+    with pytest.raises(ConfigError, match="brings its own encoder"):
+        FewShotClassifier("some/run", encoder=letters).fit(EXAMPLES)
+    with pytest.raises(ConfigError, match="only 'torch'"):
+        quick(backend="onnx").fit(EXAMPLES)
+
+
+def test_the_same_text_under_two_classes_is_said() -> None:
+    with pytest.warns(UserWarning, match="'same' stands under two classes: 'a' and 'b'"):
+        quick().fit({"a": ["same", "x"], "b": ["same", "y"]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        quick().fit({"a": ["one", "x"], "b": ["two", "y"]})

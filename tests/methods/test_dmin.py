@@ -126,11 +126,28 @@ def test_memory_can_be_kept_as_it_is() -> None:
 def test_contributions_add_up_to_the_score(options: dict[str, Any], masked: bool) -> None:
     method = model(**options)
     mask = torch.tensor([[True, True, False], [True, False, False], [True] * 3, [True] * 3]) if masked else None
-    shares = method.contributions(SUPPORT, QUERY, mask)
+    shares = method.contributions(method.prepare(SUPPORT), QUERY, mask)
     assert shares.shape == (6, 4, 3)
     assert torch.allclose(shares.sum(dim=-1), method(SUPPORT, QUERY, mask), atol=1e-6)
     if mask is not None:
         assert (shares[:, ~mask] == 0).all()
+
+
+def test_a_row_limit_leaves_small_classes_alone_and_makes_copies_weigh_like_one() -> None:
+    method = model()
+    plain = method(SUPPORT, QUERY)
+    method.row_limit = 3
+    assert torch.equal(method(SUPPORT, QUERY), plain)
+    method.row_limit = 1
+    one, copies = SUPPORT[:, :1], SUPPORT[:, :1].expand(4, 40, 24)
+    mask = torch.ones(4, 40, dtype=torch.bool)
+    first_round = model(iterations=1)
+    first_round.row_limit = 1
+    assert torch.allclose(first_round(copies, QUERY), first_round(one, QUERY), atol=1e-9)
+    for given in (None, mask):
+        assert torch.allclose(method(copies, QUERY, given), method(copies, QUERY), atol=1e-9)
+        shares = method.contributions(method.prepare(copies), QUERY, given)
+        assert torch.allclose(shares.sum(dim=-1), method(copies, QUERY, given), atol=1e-6)
 
 
 def test_bad_settings_are_named() -> None:

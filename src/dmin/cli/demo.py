@@ -48,15 +48,15 @@ def demo(
         plan = EvaluationPlan(task.corpus, task.split_name, task.split, (5, 10), (1, 5))
         cells = evaluate_model(model, plan, out, show=True, warn=warn)
     print_cells(cells, "starter, classes never trained on")
-    classifier = FewShotClassifier(out)
+    classifier = FewShotClassifier(out, use_names=False)
     novel = {label: task.corpus.by_class[label][:EXAMPLES_A_CLASS] for label in task.split.test}
     classifier.fit({label: [task.corpus.texts[row] for row in rows] for label, rows in novel.items()})
     explanations = [classifier.explain(text) for text in NEW_TEXTS]
     typer.echo(f"\nFive new texts, {len(novel)} novel classes with {EXAMPLES_A_CLASS} examples each:")
     for found in explanations:
-        typer.echo(f"  {found.text}\n    -> {found.label} (cosine x scale {found.score:.2f}), decided by:")
-        for text, share in found.examples[:2]:
-            typer.echo(f"       {share:+.2f}  {text}")
+        typer.echo(f"  {found.text}\n    -> {found.label} (cosine {found.score:.2f}), decided by:")
+        for example in found.examples[:2]:
+            typer.echo(f"       {example.share:+.2f}  {example.text}")
     _write_report(out, cells, explanations)
     typer.echo(f"\nreport: {out / 'report.html'}   model: {out / 'model'}   next: dmin train --help")
 
@@ -94,6 +94,6 @@ def _write_report(out: Path, cells: list[Cell], explanations: list[Explanation])
     report.heading("Five new texts and the examples that decided")
     for found in explanations:
         report.paragraph(f"“{found.text}” → {found.label} (runner-up: {found.runner_up})")
-        report.items([f"{share:+.2f}  {text}" for text, share in found.examples[:3]])
+        report.items([f"{example.share:+.2f}  {example.text}" for example in found.examples[:3]])
     report.paragraph("Each number is the example's exact share of the winning score.", note=True)
     report.write(out / "report.html")

@@ -76,9 +76,23 @@ class FewShotMethod(nn.Module):
         del support, query, mask, base_rows
         raise TypeError(f"{type(self).__name__} scores {self.inputs}, not vectors")
 
-    def contributions(self, support: Tensor, query: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Each support example's share of each score: [..., L, C, K], for the methods whose score divides."""
-        del support, query, mask
+    @property
+    def temperature(self) -> float:
+        """What the scores are multiples of: score / temperature is the raw similarity (a cosine where there is one)."""
+        return 1.0
+
+    def prepare(self, support: Tensor) -> Tensor:
+        """The work that each example allows on its own, [..., d] -> [..., d]: done once and kept by a classifier."""
+        return support
+
+    def score_prepared(self, prepared: Tensor, query: Tensor, mask: Tensor | None = None) -> Tensor:
+        """`forward` on support that went through `prepare`."""
+        scores: Tensor = self(prepared, query, mask)
+        return scores
+
+    def contributions(self, prepared: Tensor, query: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Each prepared example's share of each score: [..., L, C, K], for the methods whose score divides."""
+        del prepared, query, mask
         raise TypeError(f"{type(self).__name__} does not divide its scores among the examples")
 
     def loss(self, scores: Tensor, labels: Tensor) -> Tensor:

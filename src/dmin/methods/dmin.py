@@ -80,6 +80,9 @@ class DMIN(FewShotMethod):
             )
         self.scale = nn.Parameter(torch.tensor(float(scale)))
         self.mask_own_rows = mask_own_rows
+        # In use, a class of more examples than this weighs like one of so many: the routing sums over the examples, and a
+        # sum much larger than any in training saturates the capsules and distorts the class vector. None: the paper's sum.
+        self.row_limit: int | None = None
 
     @classmethod
     def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
@@ -95,8 +98,20 @@ class DMIN(FewShotMethod):
         self, support: Tensor, query: Tensor, mask: Tensor | None = None, base_rows: Tensor | None = None
     ) -> Tensor:
         """Scores τ·cos(e_q, e_c) [..., L, C], Eq. 12."""
-        adapted = self.adapt(support, base_rows)  # [..., C, K, d]
-        class_vectors = self.induce(adapted, query, mask)  # [..., L, C, d]
+        return self.score_prepared(self.adapt(support, base_rows), query, mask)
+
+    @property
+    def temperature(self) -> float:
+        """τ: the scores are τ times a cosine."""
+        return self.scale.item()
+
+    def prepare(self, support: Tensor) -> Tensor:
+        """DMM of each example on its own."""
+        return self.adapt(support)
+
+    def score_prepared(self, prepared: Tensor, query: Tensor, mask: Tensor | None = None) -> Tensor:
+        """QIM and cosine, for adapted examples [..., C, K, d]."""
+        class_vectors = self.induce(prepared, query, mask)  # [..., L, C, d]
         return self.scale * cosine(query.unsqueeze(-2), class_vectors)
 
     def adapt(self, support: Tensor, base_rows: Tensor | None = None) -> Tensor:
@@ -119,15 +134,25 @@ class DMIN(FewShotMethod):
             adapted.unsqueeze(-4),  # [..., 1, C, K, d]
             query.unsqueeze(-2),  # [..., L, 1, d]
             None if mask is None else mask.unsqueeze(-3),  # [..., 1, C, K]
+            self._gain(adapted, mask),
         )
         return class_vectors
 
-    def contributions(self, support: Tensor, query: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Each support example's exact share of each score: [..., L, C, K], adding up over K to `forward`.
+    def _gain(self, adapted: Tensor, mask: Tensor | None) -> Tensor | None:
+        """[..., 1, C]: min(1, row limit / number of examples)."""
+        if self.row_limit is None:
+            return None
+        sizes = (
+            torch.full(adapted.shape[:-2], adapted.shape[-2], device=adapted.device) if mask is None else mask.sum(-1)
+        )
+        return (self.row_limit / sizes.clamp_min(1)).clamp_max(1.0).to(adapted.dtype).unsqueeze(-2)
+
+    def contributions(self, prepared: Tensor, query: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Each adapted example's exact share of each score: [..., L, C, K], adding up over K to `forward`.
 
         A class vector is, capsule by capsule, s_j·Σ_i w_ij·m̂_ij, so its dot product with the query splits over i.
         """
-        adapted = self.adapt(support)  # [..., C, K, d]
+        adapted = prepared  # [..., C, K, d]
         if self.query_routing is None:
             rows, weights = adapted, torch.ones_like(adapted[..., 0]) if mask is None else mask.to(adapted.dtype)
             parts = (weights / weights.sum(dim=-1, keepdim=True).clamp_min(1)).unsqueeze(-1) * rows  # [..., C, K, d]
@@ -135,7 +160,8 @@ class DMIN(FewShotMethod):
         else:
             routing = self.query_routing
             memory, asked = adapted.unsqueeze(-4), query.unsqueeze(-2)
-            weights = routing.route(memory, asked, None if mask is None else mask.unsqueeze(-3)).weights
+            shown = None if mask is None else mask.unsqueeze(-3)
+            weights = routing.route(memory, asked, shown, self._gain(adapted, mask)).weights
             weighed = weights.unsqueeze(-1) * routing.capsule_vectors(memory)  # [..., L, C, K, l, v]; 0 where masked
             total = weighed.sum(dim=-3, keepdim=True)  # [..., L, C, 1, l, v]
             squared = (total * total).sum(dim=-1, keepdim=True)

@@ -70,6 +70,11 @@ class LwoF(FewShotMethod):
         kept = self.kept_rows(base_rows) if self.training and base_rows is not None else None
         return self.scale * torch.einsum("...ld,...cd->...lc", unit(query), unit(self.generate(support, mask, kept)))
 
+    @property
+    def temperature(self) -> float:
+        """γ: the scores are γ times a cosine."""
+        return self.scale.item()
+
     def generate(self, support: Tensor, mask: Tensor | None = None, kept: Tensor | None = None) -> Tensor:
         """Novel weights [..., C, d]: φ_avg·(mean example) + φ_att·(what attention reads from the base weights)."""
         z = unit(support)  # [..., C, K, d]

@@ -29,9 +29,9 @@ class Nearest(FewShotMethod):
         prototypes = masked_mean(unit(support), mask)  # [..., C, d]
         return cosine(query.unsqueeze(-2), prototypes.unsqueeze(-3))
 
-    def contributions(self, support: Tensor, query: Tensor, mask: Tensor | None = None) -> Tensor:
+    def contributions(self, prepared: Tensor, query: Tensor, mask: Tensor | None = None) -> Tensor:
         """Each support example's exact share of each score: [..., L, C, K], adding up over K to `forward`."""
-        rows = unit(support)  # [..., C, K, d]
+        rows = unit(prepared)  # [..., C, K, d]
         if mask is not None:
             rows = rows * mask.unsqueeze(-1)
         size: Tensor = torch.linalg.vector_norm(rows.sum(dim=-2), dim=-1).clamp_min(COSINE_EPSILON)  # [..., C]

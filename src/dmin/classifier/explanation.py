@@ -1,0 +1,69 @@
+"""Why a text got its label: readable in a terminal, as a dict, and in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Share:
+    """One support row's part in the decision."""
+
+    text: str
+    share: float  # exact: the shares of a class add up to its score
+    without: float  # the class's score if this row were not there
+    is_name: bool = False
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The decision for one text."""
+
+    text: str
+    label: Hashable  # what predict answers: the class, or the unknown label
+    nearest: Hashable  # the class with the highest score
+    score: float  # its raw similarity
+    runner_up: Hashable | None
+    runner_up_score: float | None
+    threshold: float | None  # below which the text is refused
+    examples: tuple[Share, ...]  # of the nearest class, largest share first
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "text": self.text, "label": self.label, "nearest": self.nearest, "score": self.score,
+            "runner_up": self.runner_up, "runner_up_score": self.runner_up_score, "threshold": self.threshold,
+            "examples": [asdict(share) for share in self.examples],
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        refused = (
+            "" if self.threshold is None or self.score >= self.threshold else f" (refused: below {self.threshold:.2f})"
+        )
+        lines = [f"{self.text!r} -> {self.label}   score {self.score:.3f} of {self.nearest}{refused}"]
+        if self.runner_up is not None:
+            lines.append(f"  runner-up: {self.runner_up} ({self.runner_up_score:.3f})")
+        for share in self.examples:
+            kind = "name" if share.is_name else "example"
+            lines.append(f"  {share.share:+.3f}  {kind}: {share.text}   (without it: {share.without:.3f})")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{share.share:+.3f}</td><td>{share.without:.3f}</td>"
+            f"<td>{'<i>name</i> ' if share.is_name else ''}{escape(share.text)}</td></tr>"
+            for share in self.examples
+        )
+        runner = (
+            f", runner-up {escape(str(self.runner_up))} ({self.runner_up_score:.3f})"
+            if self.runner_up is not None
+            else ""
+        )
+        return (
+            f"<p>“{escape(self.text)}” → <b>{escape(str(self.label))}</b> "
+            f"({escape(str(self.nearest))} {self.score:.3f}{runner})</p>"
+            f"<table><tr><th>share</th><th>without it</th><th>example</th></tr>{rows}</table>"
+        )
