@@ -17,6 +17,7 @@ from dmin.classifier.examples import group_examples
 from dmin.classifier.explanation import Explanation, Share
 from dmin.classifier.labels import is_wordy, name_text
 from dmin.classifier.refusal import calibrate_threshold
+from dmin.classifier.storage import load_classifier, save_classifier
 from dmin.classifier.support import ClassSupport, Knowledge
 from dmin.encoder import Encoder, FloatArray
 from dmin.encoder.encoder import check_texts
@@ -163,6 +164,18 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             changed = ClassSupport(label, texts, entry.named, entry.vectors[kept], entry.prepared[kept])
             self._knowledge = self._knowledge.replaced([changed])
         return self
+
+    # Keeping
+
+    def save(self, path: str | Path) -> None:
+        """Write classes, examples, vectors and, if there is one, the trained model into a folder."""
+        self._ready()
+        save_classifier(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path, *, encoder: Any = None, device: str | None = None) -> FewShotClassifier:
+        """Read a folder that `save` wrote; a classifier with an encoder of its own needs that encoder again."""
+        return load_classifier(cls, Path(path), encoder, device)
 
     # Answers
 

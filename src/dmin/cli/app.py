@@ -12,6 +12,7 @@ import typer
 
 from dmin import __version__
 from dmin.cli.ablate import ablate
+from dmin.cli.classify import classify
 from dmin.cli.compare import compare
 from dmin.cli.data import data
 from dmin.cli.demo import demo
@@ -33,6 +34,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(train)
 app.command()(evaluate)
+app.command()(classify)
 app.command()(compare)
 app.command()(ablate)
 app.add_typer(figure, name="figure")

@@ -34,17 +34,22 @@ def read_corpus(path: Path, *, text_column: str = TEXT, label_column: str = LABE
 
 def read_rows(path: Path, text_column: str = TEXT, label_column: str = LABEL) -> Iterator[tuple[str, str]]:
     """Yield (text, label) of each row of a file."""
+    for number, record in read_records(path):
+        yield (
+            _field(path, number, record, text_column, "--text-column"),
+            _field(path, number, record, label_column, "--label-column"),
+        )
+
+
+def read_records(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield (row number, columns) of each row of a file, one at a time."""
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         raise DataError(f"{path}: unknown kind of file; use {', '.join(sorted(_READERS))}")
     if not path.is_file():
         raise DataError(f"no such file: {path}")
     try:
-        for number, record in reader(path):
-            yield (
-                _field(path, number, record, text_column, "--text-column"),
-                _field(path, number, record, label_column, "--label-column"),
-            )
+        yield from reader(path)
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
     except OSError as error:

@@ -1,0 +1,124 @@
+"""`dmin classify`: texts, files or a stream, from a file of examples."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from dmin.cli.common import plain_warnings
+from dmin.errors import ConfigError
+
+
+def classify(
+    texts: list[str] = typer.Argument(None, help="Texts to classify."),
+    examples: Path = typer.Option(..., help="Examples: YAML or JSON {label: [texts]}, or CSV, TSV, JSONL, Parquet."),
+    model: str = typer.Option("default", help="The embedded model, or the folder of a run."),
+    input_file: Path | None = typer.Option(
+        None, "--input", help="A CSV, TSV, JSONL, Parquet or text file; - is standard input."
+    ),
+    output: Path | None = typer.Option(
+        None, help="A .jsonl, .csv or .tsv file; without one, standard output as JSONL."
+    ),
+    text_column: str = typer.Option("text", help="Column of the texts in --input."),
+    top_k: int = typer.Option(1, help="Also the k most similar classes."),
+    explain: bool = typer.Option(False, help="Also the examples that decided."),
+    reject: str | None = typer.Option(None, help="Refuse texts below this cosine, or: auto."),
+    unknown: str = typer.Option("unknown", help="The label of a refused text."),
+    names: bool | None = typer.Option(None, help="Let class names take part. Default: where labels are words."),
+    resume: bool = typer.Option(False, help="Go on with an interrupted --output."),
+    device: str | None = typer.Option(None, help="cpu, cuda, ... Default: the best there is."),
+) -> None:
+    """Classify texts from a handful of examples of each class, without training.
+
+    \b
+    dmin classify --examples intents.yaml "where is my parcel?"
+    dmin classify --examples intents.yaml --input mails.csv --output answers.csv --reject auto
+    cat texts.txt | dmin classify --examples intents.yaml --input - > answers.jsonl
+    """
+    from dmin.classifier import FewShotClassifier
+    from dmin.data.readers import read_corpus
+
+    if bool(texts) == bool(input_file):
+        raise ConfigError("give either texts or --input FILE")
+    if resume and not output:
+        raise ConfigError("--resume needs --output")
+    with plain_warnings():
+        corpus = read_corpus(examples)
+        classifier = FewShotClassifier(
+            model,
+            use_names="auto" if names is None else names,
+            reject=_reject(reject),
+            unknown_label=unknown,
+            device=device,
+        )
+        classifier.fit({label: [corpus.texts[row] for row in rows] for label, rows in corpus.by_class.items()})
+        if texts:
+            for text in texts:
+                typer.echo(
+                    str(classifier.explain(text))
+                    if explain
+                    else _line(answer_fields(classifier, [text], top_k)[0], text)
+                )
+            return
+        _bulk(lambda batch: answer_fields(classifier, batch, top_k, explain), input_file, output, text_column, resume)
+
+
+def answer_fields(classifier: Any, texts: Sequence[str], top_k: int, explain: bool = False) -> list[dict[str, Any]]:
+    """The fields that go beside each text: label, score, and what else was asked for."""
+    labels = classifier.predict(texts)
+    best = classifier.predict_top_k(texts, max(1, top_k))
+    fields = []
+    for text, label, nearest in zip(texts, labels, best, strict=True):
+        found: dict[str, Any] = {
+            "label": label.item() if hasattr(label, "item") else label,
+            "score": round(nearest[0][1], 4),
+        }
+        if top_k > 1:
+            found["top_k"] = [[str(name), round(score, 4)] for name, score in nearest]
+        if explain:
+            found["because"] = [[round(share.share, 4), share.text] for share in classifier.explain(text).examples[:3]]
+        fields.append(found)
+    return fields
+
+
+def _bulk(
+    answer: Callable[[Sequence[str]], list[dict[str, Any]]],
+    source: Path | None,
+    output: Path | None,
+    column: str,
+    resume: bool,
+) -> None:
+    import json
+
+    from dmin.classifier.bulk import BATCH, classify_file, read_texts
+    from dmin.progress import progress
+
+    records = read_texts(sys.stdin if str(source) == "-" else source, column)  # type: ignore[arg-type]
+    if output is None:
+        from itertools import islice
+
+        while batch := list(islice(records, BATCH)):
+            for (_, record), fields in zip(batch, answer([record[column] for _, record in batch]), strict=True):
+                typer.echo(json.dumps({**record, **fields}, ensure_ascii=False))
+        return
+    with progress("classifying", 0, unit="rows") as advance:
+        rows = classify_file(records, output, answer, column=column, resume=resume, after_batch=advance)
+    typer.echo(f"{rows} rows written: {output}", err=True)
+
+
+def _reject(text: str | None) -> Any:
+    if text is None or text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ConfigError(f"--reject {text!r}: a number between -1 and 1, or auto") from error
+
+
+def _line(fields: dict[str, Any], text: str) -> str:
+    line = f"{fields['label']}\t{fields['score']:.3f}\t{text}"
+    return line + "".join(f"\n  {name}\t{score:.3f}" for name, score in fields.get("top_k", []))

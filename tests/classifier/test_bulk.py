@@ -1,0 +1,102 @@
+"""Files of any size: every row once, also after a crash."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dmin.classifier import bulk
+from dmin.classifier.bulk import classify_file, read_texts
+from dmin.errors import DataError
+
+
+def answer(texts: Sequence[str]) -> list[dict[str, Any]]:
+    return [{"label": text[-1], "score": 0.5} for text in texts]
+
+
+def write_input(path: Path, rows: int) -> Path:
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps({"text": f"text {n}", "id": n}) + "\n" for n in range(rows)))
+    else:
+        path.write_text("text,id\n" + "".join(f"text {n},{n}\n" for n in range(rows)))
+    return path
+
+
+@pytest.mark.parametrize("source", [".jsonl", ".csv"])
+@pytest.mark.parametrize("target", [".jsonl", ".csv", ".tsv"])
+def test_every_row_is_answered_in_order(tmp_path: Path, source: str, target: str) -> None:
+    path = write_input(tmp_path / f"in{source}", 600)
+    output = tmp_path / f"out{target}"
+    batches: list[int] = []
+    rows = classify_file(read_texts(path, "text"), output, answer, column="text", after_batch=batches.append)
+    assert rows == 600 and batches == [256, 256, 88]
+    if target == ".jsonl":
+        found = [json.loads(line) for line in output.read_text().splitlines()]
+    else:
+        found = list(csv.DictReader(io.StringIO(output.read_text()), delimiter="," if target == ".csv" else "\t"))
+    assert [str(row["id"]) for row in found] == [str(n) for n in range(600)]
+    assert all(row["label"] == row["text"][-1] for row in found)
+    assert not list(tmp_path.glob("*.part"))
+
+
+@pytest.mark.parametrize("target", [".jsonl", ".csv"])
+@pytest.mark.parametrize("cut", [0, 7])
+def test_a_crash_loses_and_doubles_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, cut: int
+) -> None:
+    monkeypatch.setattr(bulk, "BATCH", 10)
+    path = write_input(tmp_path / "in.jsonl", 95)
+    whole, output = tmp_path / f"whole{target}", tmp_path / f"out{target}"
+    classify_file(read_texts(path, "text"), whole, answer, column="text")
+    calls: list[int] = []
+
+    def crash(rows: int) -> None:
+        calls.append(rows)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        classify_file(read_texts(path, "text"), output, answer, column="text", after_batch=crash)
+    part = tmp_path / f"out{target}.part"
+    assert part.is_file() and not output.exists()
+    part.write_bytes(part.read_bytes()[: -cut or None])  # a line that was half on its way to the disk
+    done: list[int] = []
+    classify_file(read_texts(path, "text"), output, answer, column="text", resume=True, after_batch=done.append)
+    assert output.read_bytes() == whole.read_bytes()
+    assert sum(done) == 95 - 40 + bool(cut)  # what was whole is not done again
+
+
+def test_line_breaks_inside_a_text_do_not_break_rows(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_text(json.dumps({"text": "two\nlines"}) + "\n" + json.dumps({"text": "one"}) + "\n")
+    classify_file(read_texts(path, "text"), tmp_path / "out.csv", answer, column="text")
+    assert (tmp_path / "out.csv").read_text().count("\n") == 3
+
+
+def test_plain_lines_and_streams(tmp_path: Path) -> None:
+    path = tmp_path / "in.txt"
+    path.write_text("first\nsecond\n")
+    assert list(read_texts(path, "text")) == [(1, {"text": "first"}), (2, {"text": "second"})]
+    assert list(read_texts(io.StringIO("a\nb"), "text")) == [(1, {"text": "a"}), (2, {"text": "b"})]
+
+
+def test_mistakes(tmp_path: Path) -> None:
+    path = write_input(tmp_path / "in.csv", 3)
+    with pytest.raises(DataError, match="no column 'body'; it has text, id"):
+        list(read_texts(path, "body"))
+    with pytest.raises(DataError, match="output goes to"):
+        classify_file(read_texts(path, "text"), tmp_path / "out.xlsx", answer, column="text")
+    (tmp_path / "out.csv").write_text("mine")
+    with pytest.raises(DataError, match="is there already"):
+        classify_file(read_texts(path, "text"), tmp_path / "out.csv", answer, column="text")
+    (tmp_path / "blank.jsonl").write_text('{"text": "fine"}\n{"text": " "}\n')
+    with pytest.raises(DataError, match="row 2: the text is empty"):
+        classify_file(read_texts(tmp_path / "blank.jsonl", "text"), tmp_path / "o.csv", answer, column="text")
+    with pytest.raises(DataError, match="no such file"):
+        list(read_texts(tmp_path / "gone.txt", "text"))

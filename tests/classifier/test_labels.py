@@ -1,0 +1,20 @@
+"""Which labels say something."""
+
+from __future__ import annotations
+
+import pytest
+
+from dmin.classifier.labels import is_wordy, name_text
+
+
+@pytest.mark.parametrize(
+    ("label", "text"),
+    [("card_arrival", "card arrival"), ("alarm/query", "alarm query"), ("lostCard", "lost Card"), ("plain", "plain")],
+)
+def test_names_become_words(label: str, text: str) -> None:
+    assert name_text(label) == text and is_wordy(label)
+
+
+@pytest.mark.parametrize("label", [3, 2.5, "C17", "42", "x", "ab", ("a", "b"), "Q4_revenue2"])
+def test_codes_and_numbers_say_nothing(label: object) -> None:
+    assert not is_wordy(label)  # type: ignore[arg-type]
