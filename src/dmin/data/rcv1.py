@@ -92,17 +92,11 @@ class Rcv1Reader:
         if b"<!DOCTYPE" in content or b"<!ENTITY" in content:  # newsML has none; entities could blow up in memory
             self.skipped["document type declaration"] += 1
             return None
-        try:
-            return ElementTree.fromstring(content)  # noqa: S314 (entities are refused above)
-        except (ElementTree.ParseError, LookupError, ValueError):
-            pass
-        try:
-            plain = _DECLARED.sub(rb"\1utf-8\3", content.decode("latin-1").encode())
-            root = ElementTree.fromstring(plain)  # noqa: S314
-        except (ElementTree.ParseError, LookupError, ValueError):
-            self.skipped["broken XML"] += 1
-            return None
-        self.skipped["odd encoding, read as Latin-1"] += 1
+        root = _parse(content)
+        if root is not None:
+            return root
+        root = _parse(_DECLARED.sub(rb"\1utf-8\3", content.decode("latin-1").encode()))
+        self.skipped["broken XML" if root is None else "odd encoding, read as Latin-1"] += 1
         return root
 
     def _files(self) -> Iterator[bytes]:
@@ -120,3 +114,10 @@ class Rcv1Reader:
                         yield archive.read(name)
         except (zipfile.BadZipFile, OSError, RuntimeError):
             self.skipped["unreadable zip"] += 1
+
+
+def _parse(content: bytes) -> ElementTree.Element | None:
+    try:
+        return ElementTree.fromstring(content)  # noqa: S314 (entities were refused before)
+    except (ElementTree.ParseError, LookupError, ValueError):
+        return None

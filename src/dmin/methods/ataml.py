@@ -9,7 +9,7 @@ a model belongs to one number of classes.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -67,12 +67,6 @@ class ATAML(FewShotMethod):
     def note(self) -> str:
         """Says when the inner gradients are constants."""
         return "first order" if self.first_order else ""
-
-    @classmethod
-    def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
-        """See `FewShotMethod.build`."""
-        del shot, base_memory
-        return cls(dim, way, seed=seed, **options)
 
     def forward(  # type: ignore[override]
         self, support: TokenStates, query: TokenStates, mask: Tensor | None = None, base_rows: Tensor | None = None

@@ -65,9 +65,14 @@ class FewShotMethod(nn.Module):
 
     @classmethod
     def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
-        """Make the method for vectors of width `dim`; methods that depend on way, shot or memory override this."""
-        del dim, way, shot, base_memory, seed
-        return cls(**options)
+        """Make the method; its constructor gets those of these values that it names, and the options."""
+        offered = {
+            "dim": dim, "way": way, "shot": shot, "base_memory": base_memory, "seed": seed,
+            # The memory's rows have the mean norm of the training vectors.
+            "squared_norm": float((base_memory**2).sum(dim=-1).mean()) if base_memory is not None else float(dim),
+        }  # fmt: skip
+        named = inspect.signature(cls.__init__).parameters
+        return cls(**{name: value for name, value in offered.items() if name in named}, **options)
 
     def forward(
         self, support: Tensor, query: Tensor, mask: Tensor | None = None, base_rows: Tensor | None = None

@@ -86,13 +86,12 @@ class DMIN(FewShotMethod):
 
     @classmethod
     def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
-        """See `FewShotMethod.build`."""
-        del way, shot
+        """See `FewShotMethod.build`; the memory is needed, and must fit."""
         if base_memory is None:
             raise ConfigError("dmin needs a base memory: stage 1 makes it")
         if base_memory.shape[-1] != dim:
             raise ConfigError(f"the base memory is {base_memory.shape[-1]} wide, the vectors {dim}")
-        return cls(base_memory, seed=seed, **options)
+        return super().build(dim, way=way, shot=shot, base_memory=base_memory, seed=seed, **options)
 
     def forward(
         self, support: Tensor, query: Tensor, mask: Tensor | None = None, base_rows: Tensor | None = None

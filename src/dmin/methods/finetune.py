@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -51,12 +51,6 @@ class FineTune(FewShotMethod):
         super().__init__()
         self.dim, self.steps, self.seed = dim, steps, seed
         self.head_learning_rate, self.encoder_learning_rate = learning_rate, encoder_learning_rate
-
-    @classmethod
-    def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
-        """See `FewShotMethod.build`."""
-        del way, shot, base_memory
-        return cls(dim, seed=seed, **options)
 
     def forward(
         self, support: Tensor, query: Tensor, mask: Tensor | None = None, base_rows: Tensor | None = None

@@ -9,7 +9,7 @@ zero everywhere at the start, where it would never get a gradient.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -63,13 +63,6 @@ class HATT(FewShotMethod):
         self.conv_final = _conv(CHANNELS[1], 1, shot, generator, stride=(shot, 1))
         with torch.no_grad():
             self.conv_final.bias.fill_(1.0)  # type: ignore[union-attr]
-
-    @classmethod
-    def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
-        """See `FewShotMethod.build`."""
-        del way
-        typical = float((base_memory.detach() ** 2).sum(dim=-1).mean()) if base_memory is not None else float(dim)
-        return cls(dim, shot, seed=seed, squared_norm=typical or 1.0, **options)
 
     def forward(
         self, support: Tensor, query: Tensor, mask: Tensor | None = None, base_rows: Tensor | None = None

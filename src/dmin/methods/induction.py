@@ -7,7 +7,7 @@ scored pair by pair; public code that scores all classes through one matrix fixe
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -54,12 +54,6 @@ class Induction(FewShotMethod):
     def note(self) -> str:
         """What differs from the published layer."""
         return self.relation.note
-
-    @classmethod
-    def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
-        """See `FewShotMethod.build`."""
-        del way, shot, base_memory
-        return cls(dim, seed=seed, **options)
 
     def forward(
         self, support: Tensor, query: Tensor, mask: Tensor | None = None, base_rows: Tensor | None = None

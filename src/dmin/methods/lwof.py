@@ -52,8 +52,7 @@ class LwoF(FewShotMethod):
 
     @classmethod
     def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
-        """See `FewShotMethod.build`."""
-        del dim, shot
+        """See `FewShotMethod.build`; the memory is needed, with rows to spare."""
         if base_memory is None:
             raise ConfigError("lwof needs a base memory: stage 1 makes it")
         if len(base_memory) <= way:
@@ -61,7 +60,7 @@ class LwoF(FewShotMethod):
                 f"lwof leaves an episode's {way} classes out of its {len(base_memory)} base classes and needs some to "
                 f"remain: use at least {way + 1} base classes, or a smaller way"
             )
-        return cls(base_memory, seed=seed, **options)
+        return super().build(dim, way=way, shot=shot, base_memory=base_memory, seed=seed, **options)
 
     def forward(
         self, support: Tensor, query: Tensor, mask: Tensor | None = None, base_rows: Tensor | None = None

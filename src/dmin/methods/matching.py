@@ -7,7 +7,7 @@ the probabilities themselves.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -36,12 +36,6 @@ class Matching(FewShotMethod):
         super().__init__()
         self.project = identity_linear(dim, torch.Generator().manual_seed(seed)) if project else nn.Identity()
         self.scale = nn.Parameter(torch.tensor(10.0))
-
-    @classmethod
-    def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
-        """See `FewShotMethod.build`."""
-        del way, shot, base_memory
-        return cls(dim, seed=seed, **options)
 
     def forward(
         self, support: Tensor, query: Tensor, mask: Tensor | None = None, base_rows: Tensor | None = None

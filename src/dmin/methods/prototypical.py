@@ -7,7 +7,7 @@ for the part of the encoder that learns.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -38,13 +38,6 @@ class Prototypical(FewShotMethod):
         self.project = identity_linear(dim, generator) if project else nn.Identity()
         self.scale = nn.Parameter(torch.tensor(10.0))
         self.register_buffer("squared_norm", torch.tensor(float(squared_norm)))
-
-    @classmethod
-    def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
-        """See `FewShotMethod.build`; the memory's rows have the mean norm of the training vectors."""
-        del way, shot
-        typical = float((base_memory.detach() ** 2).sum(dim=-1).mean()) if base_memory is not None else float(dim)
-        return cls(dim, seed=seed, squared_norm=typical or 1.0, **options)
 
     def forward(
         self, support: Tensor, query: Tensor, mask: Tensor | None = None, base_rows: Tensor | None = None

@@ -7,7 +7,7 @@ be used at another.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -64,12 +64,6 @@ class Relation(FewShotMethod):
     def note(self) -> str:
         """What differs from the published layer."""
         return self.tensor_layer.note if self.tensor_layer is not None else ""
-
-    @classmethod
-    def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
-        """See `FewShotMethod.build`."""
-        del way, shot, base_memory
-        return cls(dim, seed=seed, **options)
 
     def forward(
         self, support: Tensor, query: Tensor, mask: Tensor | None = None, base_rows: Tensor | None = None
