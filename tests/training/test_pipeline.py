@@ -171,6 +171,12 @@ def test_without_episodes_and_epochs_the_start_is_kept(settings: dict[str, Any],
     assert model.method.base_memory.norm(dim=1).std() < 1e-4
 
 
+def test_a_loss_that_is_no_number_stops_with_the_way_out(settings: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="stage 2: the loss of update .* is not a number; lower the learning rate"):
+        train({**settings, "method": "prototypical", "stage2.learning_rate": 1e30}, tmp_path / "run")
+    assert list((tmp_path / "run" / "checkpoints").glob("stage2-*")) and not (tmp_path / "run" / "model").exists()
+
+
 def test_tensorboard_writes_events(settings: dict[str, Any], tmp_path: Path) -> None:
     train({**settings, "tensorboard": True}, tmp_path / "run")
     assert list((tmp_path / "run").rglob("events.out.tfevents.*"))

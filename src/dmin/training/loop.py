@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 
-from dmin.errors import CheckpointError, TrainingInterruptedError
+from dmin.errors import CheckpointError, ConfigError, TrainingInterruptedError
 from dmin.progress import progress
 from dmin.training.checkpoint import (
     Checkpoint,
@@ -135,6 +135,11 @@ class Loop:
                 torch.manual_seed(update_seed(settings.seed, stage.number, state.step, self.accelerator.process_index))
                 set_rates(optimizer, settings, state.step, stage.steps)
                 loss, accuracy = stage.loss(network, state.step)
+                if not torch.isfinite(loss):
+                    raise ConfigError(
+                        f"stage {stage.number}: the loss of update {state.step + 1} is not a number; lower the learning "
+                        "rate (the last checkpoint is kept)"
+                    )
                 self.accelerator.backward(loss)
                 self.accelerator.clip_grad_norm_(network.parameters(), settings.clip)
                 optimizer.step()
