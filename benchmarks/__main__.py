@@ -14,12 +14,9 @@ PARTS = {"Waiting policy of idle threads": threads, "Stage 2 on cached vectors, 
 
 def main() -> None:
     """Print and store the tables."""
-    lines = [
-        "# Benchmarks",
-        "",
-        f"Made by `make bench`: {torch.get_num_threads()} threads, torch {torch.__version__}, "
-        f"Python {platform.python_version()}. Medians; figures of one table were taken in turns in one run.",
-    ]
+    versions = f"{torch.get_num_threads()} threads, torch {torch.__version__}, Python {platform.python_version()}"
+    turns = "Medians; figures of one table were taken in turns in one run."
+    lines = ["# Benchmarks", "", f"Made by `make bench`: {versions}. {turns}"]
     for title, part in PARTS.items():
         lines += ["", f"## {title}", "", (part.__doc__ or "").strip(), "", *part.main()]
         print("\n".join(lines[-8:]), flush=True)

@@ -77,6 +77,9 @@ def test_ablate(common: list[str], tmp_path: Path) -> None:
     [
         (["compare", "--methods", "dmin,lwff"], "unknown method 'lwff': did you mean 'lwof'"),
         (["compare", "--start", "middle"], "use stage1 or raw"),
+        (["compare", "--set", "options.capsules=2"], "options belong to one method"),
+        (["compare", "--set", "way=7"], "use --way"),
+        (["compare", "--methods", "nearest", "--reference", "lwof"], "unknown --reference 'lwof'"),
         (["compare", "--seeds", "0"], "--seeds must be at least 1"),
         (["compare", "--data", "starter", "--shot", "2", "--methods", "hatt"], "K=2"),
         (["compare", "--data", "starter", "--split", "x"], "unknown split"),

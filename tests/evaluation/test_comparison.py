@@ -133,6 +133,14 @@ def test_a_cell_of_other_settings_or_a_damaged_one_is_made_again(
     assert len(same.missing()) == 1 and "damaged" in notes[0]
 
 
+def test_an_edited_file_is_other_data(data: Path, tiny_encoder_folder: Path, tmp_path: Path) -> None:
+    chosen = plan(data, tiny_encoder_folder, ("nearest",))
+    comparison = run(chosen, tmp_path / "out")
+    assert comparison.missing() == []
+    data.write_text(data.read_text() + "boat,sea\n")
+    assert len(comparison.missing()) == 2
+
+
 @pytest.mark.parametrize(
     ("methods", "changes", "message"),
     [

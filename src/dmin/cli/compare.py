@@ -12,7 +12,7 @@ import typer
 
 from dmin.cli.common import numbers, plain_warnings, print_tables, warn
 from dmin.cli.train import ENCODER_HELP, parse_settings
-from dmin.errors import ConfigError, TrainingInterruptedError
+from dmin.errors import ConfigError, TrainingInterruptedError, unknown_name
 
 if TYPE_CHECKING:
     from dmin.evaluation.comparison import Comparison, ComparisonPlan
@@ -56,9 +56,12 @@ def compare(
 
     given = {"tune": tune, "encoder": encoder, "stage2.episodes": train_episodes}
     overrides = {key: value for key, value in given.items() if value is not None} | parse_settings(settings)
+    _refuse_fixed(overrides)
     base = load_config(None, overrides, preset)
     names = _list(data) or [base.data]
     rows = standard_rows(_list(methods))
+    if reference != "dmin" and reference not in {row.name for row in rows}:
+        raise unknown_name("--reference", reference, [row.name for row in rows])
     chosen: tuple[str | None, ...] = tuple(_list(split)) or (None,)
     count = episodes or (base.test_episodes if preset else DEFAULT_TEST_EPISODES)
     if base.encoder == "bilstm" and base.tune != "full":
@@ -69,6 +72,23 @@ def compare(
     )  # fmt: skip
     folder = out or Path("runs") / ("compare-" + "-".join(Path(name).stem for name in names))
     run_plan(plan, folder, "Comparison")
+
+
+def _refuse_fixed(overrides: dict[str, Any]) -> None:
+    """What differs from row to row or cell to cell cannot be set for all of them."""
+    options = {
+        "data": "--data",
+        "split": "--split",
+        "way": "--way",
+        "shot": "--shot",
+        "method": "--methods",
+        "seed": "--seeds",
+    }
+    for key in overrides:
+        if key.startswith("options"):
+            raise ConfigError(f"--set {key}: options belong to one method; use dmin train, or dmin ablate for DMIN's")
+        if key in options:
+            raise ConfigError(f"--set {key}: use {options[key]}")
 
 
 def run_plan(plan: ComparisonPlan, folder: Path, title: str) -> None:

@@ -20,7 +20,7 @@ from dmin.encoder import Encoder
 from dmin.errors import ConfigError, DataError, DminError
 from dmin.evaluation.memory import peak_memory, reset_peak_memory
 from dmin.evaluation.protocol import FineTuneScorer, MethodScorer, Scorer, draw_episodes, run_episodes
-from dmin.files import read_json, write_json
+from dmin.files import file_digest, read_json, write_json
 from dmin.methods import FewShotMethod, FineTune, method_class
 from dmin.methods.base import Inputs
 from dmin.progress import progress
@@ -101,6 +101,8 @@ class ComparisonPlan:
     def key(self, job: Job) -> str:
         """Names everything that decides a job's result."""
         content = {**self.config(job).model_dump(mode="json"), "episodes": self.episodes, "start": self.start}
+        if Path(job.data).is_file():
+            content["file"] = file_digest(Path(job.data))  # an edited file is other data
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -152,7 +154,8 @@ class Comparison:
         encoder = self._encoder()
         for job in self.plan.jobs():
             config = self.plan.config(job)
-            corpora.setdefault(job.data, load_corpus(job.data))
+            if job.data not in corpora:
+                corpora[job.data] = _corpus(self.plan, job)
             try:
                 task = prepare_task(config, self._warn_once, corpora[job.data])
                 check_method(config, task, encoder.width)
@@ -234,7 +237,7 @@ class _Bench:
 
     def __init__(self, plan: ComparisonPlan, job: Job, encoder: Encoder, warn: Callable[[str], None]) -> None:
         self.plan, self.group, self.encoder, self.warn = plan, (job.data, job.split, job.seed), encoder, warn
-        self.corpus = load_corpus(job.data)
+        self.corpus = _corpus(plan, job)
         self.accelerator = make_accelerator(plan.base)
         self.loop = Loop(
             self.accelerator, None, MetricLog(None, self.accelerator), show=False, resume_hint="the same command"
@@ -314,6 +317,10 @@ class _Bench:
                 FineTune.head_title if self.plan.base.tune == "none" else f"{title} ({FINE_TUNED_EPISODES} episodes)"
             )
         return f"{title} ({method.note})" if method.note else title
+
+
+def _corpus(plan: ComparisonPlan, job: Job) -> Corpus:
+    return load_corpus(job.data, text_column=plan.base.text_column, label_column=plan.base.label_column)
 
 
 def standard_rows(names: Sequence[str]) -> tuple[Row, ...]:

@@ -45,6 +45,8 @@ class Induction(FewShotMethod):
         seed: int = 0,
     ) -> None:
         super().__init__()
+        if iterations < 1:
+            raise ValueError(f"iterations={iterations}: at least 1 is needed")
         generator = torch.Generator().manual_seed(seed)
         self.transform = identity_linear(dim, generator)  # W_s, b_s, shared by all classes
         self.relation = NeuralTensorLayer(dim, slices, project, generator, normalise=normalise)

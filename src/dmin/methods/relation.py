@@ -1,8 +1,8 @@
 """Relation Network: Sung et al., CVPR 2018, in the form that Induction Networks compare with (Geng et al., 2019).
 
 The class vector is the *sum* of the examples, and a learned module, not a fixed distance, says how well class and query
-go together. It is trained by squared error to 0 and 1, and because the sum grows with K, a model trained at one K cannot
-be used at another.
+go together. It is trained by squared error to 0 and 1. The sum grows with K: without `normalise` a model trained at one K
+cannot be used at another.
 """
 
 from __future__ import annotations
