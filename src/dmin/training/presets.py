@@ -24,7 +24,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "max_length": 256,
         "split_seed": 0,
         "split_sizes": (31, 10, 14),  # of the 55 topics; the paper does not say
-    },  # fmt: skip
+    },
 }
 
 
