@@ -252,10 +252,8 @@ class _Bench:
         """Train (where there is something to train) and test one row in one setting."""
         config = self.plan.config(job)
         task = prepare_task(config, self.warn, self.corpus)
-        stored = (
-            episodes_folder
-            / f"{self.corpus.name}-{task.split_name}-{job.way}way{job.shot}shot-{self.plan.episodes}.json"
-        )
+        counts = f"{job.way}way{job.shot}shot-{config.queries}queries-{self.plan.episodes}episodes"
+        stored = episodes_folder / f"{self.corpus.name}-{task.split_name}-{counts}.json"
         episodes = draw_episodes(
             self.corpus, task.split.test, job.way, job.shot, config.queries, self.plan.episodes, stored
         )
