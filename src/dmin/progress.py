@@ -18,12 +18,14 @@ def _silent(steps: int = 1, **figures: str) -> None:
 
 
 @contextmanager
-def progress(description: str, total: int, *, unit: str = "it", done: int = 0, show: bool = True) -> Iterator[Advance]:
+def progress(
+    description: str, total: int | None, *, unit: str = "it", done: int = 0, show: bool = True
+) -> Iterator[Advance]:
     """Show a bar with speed, time left and the figures given to `advance`, where standard error is a terminal.
 
     Args:
         description: what is being done.
-        total: number of steps.
+        total: number of steps; None when it is not known.
         unit: what a step is, for the speed.
         done: steps done before (a resumed run).
         show: False shows nothing.

@@ -105,7 +105,7 @@ def _bulk(
             for (_, record), fields in zip(batch, answer([record[column] for _, record in batch]), strict=True):
                 typer.echo(json.dumps({**record, **fields}, ensure_ascii=False))
         return
-    with progress("classifying", 0, unit="rows") as advance:
+    with progress("classifying", None, unit="rows") as advance:
         rows = classify_file(records, output, answer, column=column, resume=resume, after_batch=advance)
     typer.echo(f"{rows} rows written: {output}", err=True)
 

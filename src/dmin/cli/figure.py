@@ -72,7 +72,7 @@ def confusion(
 ) -> None:
     """Draw which novel class is taken for which, over the test episodes of the run's own data."""
     from dmin.evaluation.figures import confusion_figure, save_png
-    from dmin.evaluation.tsne import run_results
+    from dmin.evaluation.runs import run_results
 
     with plain_warnings():
         results, title = run_results(run, way, shot, episodes)
