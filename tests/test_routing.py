@@ -61,15 +61,14 @@ def test_masked_rows_are_as_good_as_absent(axis: SoftmaxAxis) -> None:
     assert torch.equal(routed.output, module(other, query, mask))
 
 
-def test_gain_multiplies_the_sum() -> None:
+def test_row_weights_multiply_the_rows_parts() -> None:
     module = routing(12, 3, iterations=1)
-    memory, query = random(5, 12, seed=1), random(2, 12, seed=2)
-    plain, halved = module.route(memory, query), module.route(memory, query, gain=torch.tensor([1.0, 0.5]))
-    assert torch.allclose(halved.weights[0], plain.weights[0]) and torch.allclose(
-        halved.weights[1], 0.5 * plain.weights[1]
-    )
-    sums = torch.einsum("nl,nlv->lv", 0.5 * plain.weights[1], module.capsule_vectors(memory))
-    assert torch.allclose(halved.output[1], squash(sums).flatten(), atol=1e-12)
+    memory, query = random(5, 12, seed=1), random(12, seed=2)
+    counts = torch.tensor([1.0, 0.5, 0.0, 2.0, 1.0], dtype=memory.dtype)
+    plain, weighed = module.route(memory, query), module.route(memory, query, row_weights=counts)
+    assert torch.allclose(weighed.weights, plain.weights * counts.unsqueeze(-1))
+    sums = torch.einsum("nl,nlv->lv", plain.weights * counts.unsqueeze(-1), module.capsule_vectors(memory))
+    assert torch.allclose(weighed.output, squash(sums).flatten(), atol=1e-12)
 
 
 @pytest.mark.parametrize("axis", AXES)

@@ -18,8 +18,11 @@ class ConfigError(DminError, ValueError):
     """A setting that does not exist or does not fit."""
 
 
-class UnknownNameError(DminError, LookupError):
+class UnknownNameError(DminError, KeyError):
     """A name (method, data set, split, class) that is not known."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # a KeyError would show it in quotes
 
 
 class ModelError(DminError, ValueError):

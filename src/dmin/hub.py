@@ -1,10 +1,13 @@
-"""Is the Hugging Face hub there? Asked once, quickly, instead of waiting through a client's many retries."""
+"""The Hugging Face hub: whether it is there (asked once, quickly), and folders from it and to it."""
 
 from __future__ import annotations
 
 import os
 import socket
+from pathlib import Path
 from urllib.parse import urlparse
+
+from dmin.errors import ModelError
 
 _PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 
@@ -22,3 +25,35 @@ def hub_reachable(timeout: float = 5.0) -> bool:
     except OSError:
         return False
     return True
+
+
+def fetch_folder(identifier: str, marker: str = "head.json") -> Path:
+    """A repository of the hub as a folder of this machine; what was fetched before (`marker` is there) needs no network."""
+    from huggingface_hub import snapshot_download, try_to_load_from_cache
+
+    known = isinstance(try_to_load_from_cache(identifier, marker), str)
+    if not known and not hub_reachable():
+        raise ModelError(
+            f"no folder {identifier!r}, and the Hugging Face hub cannot be reached from here: give a folder"
+        )
+    try:
+        return Path(snapshot_download(identifier, local_files_only=not hub_reachable()))
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ModelError(f"cannot fetch {identifier!r} from the hub: {type(error).__name__}: {reason}") from error
+
+
+def send_folder(folder: Path, identifier: str, *, private: bool = False) -> str:
+    """Upload a folder as a model repository of the hub; return its address."""
+    from huggingface_hub import HfApi
+
+    if not hub_reachable():
+        raise ModelError(f"the Hugging Face hub cannot be reached from here: {identifier!r} was not sent")
+    try:
+        api = HfApi()
+        address = api.create_repo(identifier, private=private, exist_ok=True)
+        api.upload_folder(folder_path=folder, repo_id=identifier, commit_message="Model by dmin")
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ModelError(f"cannot send {identifier!r} to the hub: {type(error).__name__}: {reason}") from error
+    return str(address)

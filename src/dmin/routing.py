@@ -97,16 +97,20 @@ class DynamicMemoryRouting(nn.Module):
         self.softmax_over = softmax_over
         self.transform = identity_linear(dim, generator)
 
-    def forward(self, memory: Tensor, query: Tensor, mask: Tensor | None = None, gain: Tensor | None = None) -> Tensor:
+    def forward(
+        self, memory: Tensor, query: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
+    ) -> Tensor:
         """Return q' [..., d] for memory [..., n, d], query [..., d] and mask [..., n] (True = a real row).
 
-        Leading axes broadcast. A query whose rows are all masked gets zeros. `gain` [...] multiplies the sum over the rows;
-        the paper has none, which is 1.
+        Leading axes broadcast. A query whose rows are all masked gets zeros. `row_weights` [..., n] multiply the rows'
+        parts in the sum; the paper has none, which is 1.
         """
-        return self.route(memory, query, mask, gain).output
+        return self.route(memory, query, mask, row_weights).output
 
-    def route(self, memory: Tensor, query: Tensor, mask: Tensor | None = None, gain: Tensor | None = None) -> Routed:
-        """Like `forward`, with the final weights gain·(d_ij + p_ij) of each row in each capsule."""
+    def route(
+        self, memory: Tensor, query: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
+    ) -> Routed:
+        """Like `forward`, with the final weights d_ij + p_ij (times the row's own) of each row in each capsule."""
         self._check(memory, query, mask)
         kept = None if mask is None else mask.unsqueeze(-1)  # [..., n, 1]
         m_hat = self.capsule_vectors(memory)  # [..., n, l, v]           Eq. 2
@@ -118,8 +122,8 @@ class DynamicMemoryRouting(nn.Module):
         alpha = torch.zeros_like(p)  # [..., n, l]
         for round_number in range(1, self.iterations + 1):
             weights = self._couplings(alpha, kept) + p  # [..., n, l]    Eq. 6
-            if gain is not None:
-                weights = weights * gain[..., None, None]
+            if row_weights is not None:
+                weights = weights * row_weights.unsqueeze(-1)
             v = squash(torch.einsum("...nl,...nlv->...lv", weights, m_hat))  # Eq. 8, 9
             if round_number == self.iterations:
                 break  # the updates below would reach nothing

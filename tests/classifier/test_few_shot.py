@@ -115,11 +115,11 @@ def test_fifty_examples_against_one_do_not_decide_by_number(run_folder: Path) ->
 
 
 def test_blocks_and_buckets_change_nothing(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dmin.classifier import few_shot, support
+    from dmin.classifier import model, support
 
     texts = ["one text", "another text", "a third one"]
     whole = FewShotClassifier(run_folder, device="cpu").fit(EXAMPLES).decision_function(texts)
-    monkeypatch.setattr(few_shot, "_BLOCK", 1)
+    monkeypatch.setattr(model, "_BLOCK", 1)
     monkeypatch.setattr(support, "BUCKETS", (100,))
     again = FewShotClassifier(run_folder, device="cpu").fit(EXAMPLES).decision_function(texts)
     assert np.allclose(again, whole, atol=1e-6)

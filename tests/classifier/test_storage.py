@@ -36,7 +36,7 @@ def test_with_the_embedded_encoder_nothing_is_encoded_again(tmp_path: Path, monk
     loaded = FewShotClassifier.load(tmp_path / "saved", device="cpu")
     assert np.allclose(loaded.decision_function(TEXTS), expected, atol=1e-6)
     assert not (tmp_path / "saved" / "model").exists()
-    assert all(path.suffix in (".json", ".safetensors") for path in (tmp_path / "saved").iterdir())
+    assert all(path.suffix in (".json", ".safetensors", ".md") for path in (tmp_path / "saved").iterdir())
 
 
 def test_mistakes(tmp_path: Path) -> None:

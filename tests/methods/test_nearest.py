@@ -34,7 +34,7 @@ def accuracy(data: str, encoder: Encoder, way: int, shot: int, count: int) -> fl
     corpus = load_corpus(data)
     episodes = draw_episodes(corpus, corpus.split().test, way, shot, 10, count)
     rows = {row for episode in episodes for group in (*episode.support, *episode.query) for row in group}
-    table = TextSource(corpus, rows, encoder, frozen=True).snapshot(rows)
+    table = TextSource(corpus.texts, rows, encoder, frozen=True).snapshot(rows)
     return run_episodes(MethodScorer(Nearest(), table), episodes).interval.mean
 
 

@@ -35,7 +35,7 @@ def test_a_batch_holds_each_text_once_and_points_to_it() -> None:
 
 @pytest.mark.parametrize("frozen", [True, False])
 def test_vectors_from_a_table_and_from_the_encoder_are_the_same(tiny_encoder: Encoder, frozen: bool) -> None:
-    source = TextSource(CORPUS, range(20), tiny_encoder, frozen=frozen)
+    source = TextSource(CORPUS.texts, range(20), tiny_encoder, frozen=frozen)
     rows = torch.tensor([3, 17, 5, 3])
     expected = torch.from_numpy(tiny_encoder.encode([CORPUS.texts[row] for row in rows]))
     assert torch.allclose(source.vectors(rows), expected, atol=1e-6)
@@ -44,12 +44,12 @@ def test_vectors_from_a_table_and_from_the_encoder_are_the_same(tiny_encoder: En
 
 
 def test_a_text_that_was_not_prepared_is_never_taken_for_a_vector(tiny_encoder: Encoder) -> None:
-    source = TextSource(CORPUS, range(5), tiny_encoder, frozen=True)
+    source = TextSource(CORPUS.texts, range(5), tiny_encoder, frozen=True)
     assert torch.isnan(source.vectors(torch.tensor([9]))).all()
 
 
 def test_accuracies_by_hand(tiny_encoder: Encoder) -> None:
-    source = TextSource(CORPUS, range(len(CORPUS.texts)), tiny_encoder, frozen=True)
+    source = TextSource(CORPUS.texts, range(len(CORPUS.texts)), tiny_encoder, frozen=True)
     method = create("nearest", 24, way=3, shot=2)
     episodes = [sampler().episode(number) for number in range(3)]
     found = episode_accuracies(method, source, episodes)
@@ -61,7 +61,7 @@ def test_accuracies_by_hand(tiny_encoder: Encoder) -> None:
 
 
 def test_a_batch_of_episodes_has_the_mean_of_their_losses(tiny_encoder: Encoder) -> None:
-    source = TextSource(CORPUS, range(len(CORPUS.texts)), tiny_encoder, frozen=True)
+    source = TextSource(CORPUS.texts, range(len(CORPUS.texts)), tiny_encoder, frozen=True)
     memory = torch.randn(4, 24, generator=torch.Generator().manual_seed(0))
     network = EpisodeNetwork(None, create("dmin", 24, way=3, shot=2, base_memory=memory))
     validation = sampler(9).take(2)
@@ -78,7 +78,7 @@ def test_a_batch_of_episodes_has_the_mean_of_their_losses(tiny_encoder: Encoder)
 
 
 def test_encoder_learns_through_support_and_query(tiny_encoder: Encoder) -> None:
-    source = TextSource(CORPUS, range(len(CORPUS.texts)), tiny_encoder, frozen=False)
+    source = TextSource(CORPUS.texts, range(len(CORPUS.texts)), tiny_encoder, frozen=False)
     memory = torch.randn(4, 24, generator=torch.Generator().manual_seed(0))
     method = create("dmin", 24, way=3, shot=2, base_memory=memory)
     network = EpisodeNetwork(tiny_encoder.network, method)
@@ -92,4 +92,4 @@ def test_encoder_learns_through_support_and_query(tiny_encoder: Encoder) -> None
 
 def test_corpus_is_not_needed_whole(tiny_encoder: Encoder) -> None:
     corpus = Corpus.from_mapping({"a": ["x one", "y two"], "b": ["z three"]})
-    assert TextSource(corpus, [1], tiny_encoder, frozen=False).inputs(torch.tensor([1]))
+    assert TextSource(corpus.texts, [1], tiny_encoder, frozen=False).inputs(torch.tensor([1]))

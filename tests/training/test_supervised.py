@@ -31,7 +31,7 @@ def test_memory_has_the_mean_norm_of_the_vectors() -> None:
 
 def stage(tiny_encoder: Encoder, processes: int = 1, process: int = 0, batch: int = 8) -> SupervisedStage:
     corpus = word_corpus(classes=4)
-    source = TextSource(corpus, range(len(corpus.texts)), tiny_encoder, frozen=True)
+    source = TextSource(corpus.texts, range(len(corpus.texts)), tiny_encoder, frozen=True)
     network = BaseClassifier(None, 4, tiny_encoder.width)
     settings = SupervisedSettings(batch=batch, epochs=3, held_out=0.25)
     return SupervisedStage(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from dmin.classifier.support import Knowledge
 from dmin.errors import DataError
 
 
@@ -17,6 +19,8 @@ def group_examples(X: Any, y: Iterable[Any] | None) -> dict[Any, list[str]]:  # 
             raise TypeError("give either a mapping or texts with labels, not both")
         groups = {}
         for label, texts in X.items():
+            if label is None or label != label:
+                raise DataError(f"{label!r} is no label")
             if isinstance(texts, str | bytes):
                 raise TypeError(f"class {label!r}: a list of texts is needed, not one string")
             groups[label] = list(texts)
@@ -34,6 +38,8 @@ def group_examples(X: Any, y: Iterable[Any] | None) -> dict[Any, list[str]]:  # 
                 f"label {row} is {label!r}: several labels a text are not supported; train one classifier a label, or "
                 "give the text once for each label and use predict_top_k"
             )
+        if not isinstance(label, Hashable):
+            raise TypeError(f"label {row} is {label!r} ({type(label).__name__}): a label must be hashable")
         if label is None or (isinstance(label, float) and label != label):
             raise DataError(f"label {row} is {label!r}")
         groups.setdefault(label, []).append(text)
@@ -51,3 +57,15 @@ def _check_examples(groups: Mapping[Any, Sequence[Any]]) -> None:
                 raise TypeError(f"class {label!r}, example {row} is {text!r} ({type(text).__name__}), not a string")
             if not text.strip():
                 raise DataError(f"class {label!r}, example {row} is empty")
+
+
+def warn_of_contradictions(rows: Mapping[Any, Sequence[str]], known: Knowledge) -> None:
+    """Say which texts stand under two classes, among these and those that are known."""
+    owner: dict[str, Any] = {
+        text: entry.label for entry in known.classes if entry.label not in rows for text in entry.examples
+    }
+    for label, texts in rows.items():
+        for text in texts:
+            other = owner.setdefault(text, label)
+            if other != label:
+                warnings.warn(f"the text {text!r} stands under two classes: {other!r} and {label!r}", stacklevel=5)

@@ -30,6 +30,9 @@ class Explanation:
     runner_up_score: float | None
     threshold: float | None  # below which the text is refused
     examples: tuple[Share, ...]  # of the nearest class, largest share first
+    memory: tuple[
+        tuple[str, float], ...
+    ] = ()  # base classes that shaped the nearest class's vectors, with their weight
 
     def as_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -37,6 +40,7 @@ class Explanation:
             "text": self.text, "label": self.label, "nearest": self.nearest, "score": self.score,
             "runner_up": self.runner_up, "runner_up_score": self.runner_up_score, "threshold": self.threshold,
             "examples": [asdict(share) for share in self.examples],
+            "memory": [[name, weight] for name, weight in self.memory],
         }  # fmt: skip
 
     def __str__(self) -> str:
@@ -49,6 +53,8 @@ class Explanation:
         for share in self.examples:
             kind = "name" if share.is_name else "example"
             lines.append(f"  {share.share:+.3f}  {kind}: {share.text}   (without it: {share.without:.3f})")
+        if self.memory:
+            lines.append("  memory: " + ", ".join(f"{name} {weight:+.2f}" for name, weight in self.memory))
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -62,8 +68,10 @@ class Explanation:
             if self.runner_up is not None
             else ""
         )
+        memory = ", ".join(f"{escape(name)} {weight:+.2f}" for name, weight in self.memory)
+        memory = f"<p><small>memory: {memory}</small></p>" if memory else ""
         return (
             f"<p>“{escape(self.text)}” → <b>{escape(str(self.label))}</b> "
             f"({escape(str(self.nearest))} {self.score:.3f}{runner})</p>"
-            f"<table><tr><th>share</th><th>without it</th><th>example</th></tr>{rows}</table>"
+            f"<table><tr><th>share</th><th>without it</th><th>example</th></tr>{rows}</table>{memory}"
         )

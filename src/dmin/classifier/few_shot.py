@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -13,41 +13,40 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from torch import Tensor
 
-from dmin.classifier.examples import group_examples
+from dmin.classifier.doctor import SupportReport, examine
+from dmin.classifier.examples import group_examples, warn_of_contradictions
 from dmin.classifier.explanation import Explanation, Share
-from dmin.classifier.labels import is_wordy, name_text
-from dmin.classifier.refusal import calibrate_threshold
-from dmin.classifier.storage import load_classifier, save_classifier
+from dmin.classifier.labels import label_array
+from dmin.classifier.model import PLAIN_SCALE, Model, open_model
+from dmin.classifier.refusal import Reject, check_reject, find_threshold
+from dmin.classifier.storage import load_classifier, push_classifier, save_classifier
 from dmin.classifier.support import ClassSupport, Knowledge
+from dmin.classifier.vectors import PRECOMPUTED, VectorText
+from dmin.data.labels import mostly_words, name_text
 from dmin.encoder import Encoder, FloatArray
-from dmin.encoder.encoder import check_texts
 from dmin.errors import ConfigError, DataError, unknown_name
-from dmin.methods import DMIN, FewShotMethod, create
-from dmin.methods.base import unit
-from dmin.training import load_model
 
-# Floats of one intermediate tensor [queries, classes, examples, width]; bounds the memory of a prediction.
-_BLOCK = 32_000_000
-_PLAIN_TEMPERATURE = 20.0  # of probabilities where no scale was learned
 # One change at a time; predictions never wait, they read a snapshot.
 _CHANGING = threading.RLock()
 
 Examples = Mapping[Any, Sequence[str]] | Sequence[str]
-Reject = float | Mapping[Any, float] | Literal["auto"] | None
 
 
 class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classifies texts from a few examples of each class; a scikit-learn estimator without training at fit.
 
     Args:
-        model: "default" (the embedded encoder with nearest prototypes), or the folder of a run or model.
-        encoder: in place of the default model's encoder, any callable `texts -> array [n, d]`.
-        use_names: let the class's name take part as one more example: True, False, or "auto" (where labels are words).
+        model: "default" (the embedded encoder with the head that comes with the package), "nearest" (the embedded encoder
+            with nearest prototypes), the folder of a run or model, or a Hugging Face id.
+        encoder: in place of the model's encoder, with nearest prototypes: any callable `texts -> array [n, d]`, the name
+            or folder of another encoder, or "precomputed": `X` then holds vectors [n, d].
+        use_names: let the class's name take part as one more row: True, False, or "auto" (where labels are words).
         descriptions: a sentence for a label, in place of its name; a class may have nothing but that.
         keep_base: classify over the trained model's base classes too.
-        reject: refuse a text whose highest similarity lies below this: a number, a number for each label, or "auto"
-            (found from the classes themselves, see `dmin.classifier.refusal`); None refuses nothing.
+        reject: refuse a text whose highest cosine lies below this: a number, a number for each label, or "auto" (what the
+            model learned about strangers; see `dmin.classifier.refusal`); None refuses nothing.
         unknown_label: what a refused text gets.
+        outside: texts known to belong nowhere, for reject="auto" to learn from.
         backend: what computes; "torch".
         device: where to compute; without one, a GPU where there is one.
 
@@ -61,12 +60,13 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         model: str | Path = "default",
         *,
-        encoder: Callable[[Sequence[str]], Any] | None = None,
+        encoder: Callable[[Sequence[str]], Any] | str | None = None,
         use_names: bool | Literal["auto"] = "auto",
         descriptions: Mapping[Any, str] | None = None,
         keep_base: bool = False,
         reject: Reject = None,
         unknown_label: Any = None,
+        outside: Sequence[str] | None = None,
         backend: str = "torch",
         device: str | None = None,
     ) -> None:
@@ -77,41 +77,44 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.keep_base = keep_base
         self.reject = reject
         self.unknown_label = unknown_label
+        self.outside = outside
         self.backend = backend
         self.device = device
 
+    _model: Model
     _knowledge: Knowledge
     _names_on: bool | None
-    threshold_: float | None  # found by reject="auto"
-    encoder_: Encoder | None
+    threshold_: float | None  # found by reject="auto"; None where the model's own cut has to do
 
     # What it knows
 
     @property
     def classes_(self) -> Any:
         """The labels, in the order of the columns of `decision_function`: own classes, then kept base classes."""
-        labels = [*self._knowledge.labels, *self.base_classes_]
-        if len({type(label) for label in labels}) == 1 and isinstance(labels[0], str | int | float | np.generic):
-            return np.array(labels)
-        found = np.empty(len(labels), dtype=object)
-        found[:] = labels
-        return found
+        if not hasattr(self, "_knowledge"):
+            raise AttributeError("classes_ is there after fit, or add_class")
+        return label_array(self._labels(self._knowledge))
 
     @property
     def base_classes_(self) -> list[str]:
         """The trained model's base classes, where they are kept."""
-        return list(self._base_classes) if self.keep_base else []
+        return list(self._model.base_classes) if self.keep_base else []
 
     @property
     def examples_(self) -> dict[Any, tuple[str, ...]]:
         """The examples of each class."""
         return {entry.label: entry.examples for entry in self._knowledge.classes}
 
+    @property
+    def encoder_(self) -> Encoder | None:
+        """What turns texts into vectors; None where the vectors come from elsewhere."""
+        return self._model.encoder
+
     # Learning: nothing is trained, each change encodes what is new and replaces the knowledge as a whole
 
     def fit(self, X: Examples, y: Iterable[Any] | None = None) -> Self:  # noqa: N803 (scikit-learn's name)
         """Learn the classes from `{label: [texts]}`, or from texts `X` with labels `y`; what was known is replaced."""
-        groups = group_examples(X, y)
+        groups = group_examples(self._read_mapping(X), y)
         for label in self.descriptions or {}:
             groups.setdefault(label, [])
         if not groups:
@@ -119,29 +122,30 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if len(groups) < 2 and self.reject is None and not self.keep_base:
             raise DataError("one class alone answers everything: give at least two classes, or set reject")
         with _CHANGING:
-            self._load()
+            model = self._opened() or self._open()
             names_on = self._decide_names(groups)
-            knowledge = Knowledge().replaced(self._encode(groups, names_on))
-            threshold = self._threshold_for(knowledge)
-            self._knowledge, self._names_on, self.threshold_ = knowledge, names_on, threshold
+            empty = Knowledge(name_weight=model.name_weight)
+            knowledge = empty.replaced(self._encode(model, groups, names_on, empty))
+            threshold = self._find_threshold(model, knowledge)
+            self._model, self._knowledge, self._names_on, self.threshold_ = model, knowledge, names_on, threshold
         return self
 
     def partial_fit(self, X: Examples, y: Iterable[Any] | None = None, classes: Any = None) -> Self:  # noqa: N803
         """Add examples; labels not seen before become classes. `classes` is scikit-learn's and not needed."""
         del classes
-        return self._change(group_examples(X, y))
+        return self._change(group_examples(self._read_mapping(X), y))
 
     def add_class(self, label: Hashable, texts: Sequence[str] = ()) -> Self:
         """Add a class; the others are not touched. Without texts it needs a description, or a name made of words."""
-        self._load()
+        self._start()
         if label in self._knowledge.by_label:
             raise DataError(f"class {label!r} is there already: use add_examples")
-        return self._change(group_examples({label: texts}, None), names_alone=True)
+        return self._change(group_examples(self._read_mapping({label: texts}), None), names_alone=True)
 
     def add_examples(self, label: Hashable, texts: Sequence[str]) -> Self:
         """Add examples to a class that is there."""
         self._known(label)
-        return self._change(group_examples({label: texts}, None))
+        return self._change(group_examples(self._read_mapping({label: texts}), None))
 
     def remove_class(self, label: Hashable) -> Self:
         """Forget a class."""
@@ -161,7 +165,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if not kept:
                 raise DataError(f"{text!r} is the last example of {label!r}: use remove_class")
             texts = tuple(entry.texts[index] for index in kept)
-            changed = ClassSupport(label, texts, entry.named, entry.vectors[kept], entry.prepared[kept])
+            changed = replace(entry, texts=texts, vectors=entry.vectors[kept], prepared=entry.prepared[kept])
             self._knowledge = self._knowledge.replaced([changed])
         return self
 
@@ -174,33 +178,39 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | Path, *, encoder: Any = None, device: str | None = None) -> FewShotClassifier:
-        """Read a folder that `save` wrote; a classifier with an encoder of its own needs that encoder again."""
-        return load_classifier(cls, Path(path), encoder, device)
+        """Read a folder that `save` wrote, or a hub id that `push_to_hub` filled.
+
+        A classifier with an encoder of its own needs that encoder again.
+        """
+        return load_classifier(cls, path, encoder, device)
+
+    def push_to_hub(self, identifier: str, *, private: bool = False) -> str:
+        """Send the classifier, with a card, to the Hugging Face hub as `owner/name`; return its address."""
+        self._ready()
+        return push_classifier(self, identifier, private=private)
 
     # Answers
 
     def predict(self, X: Sequence[str]) -> Any:  # noqa: N803
         """The most likely class of each text, or `unknown_label` where it is refused."""
         knowledge = self._ready()
-        scores = self._scores(X, knowledge)
-        labels = self._labels(knowledge)
-        answers = [labels[index] for index in scores.argmax(axis=1)] if len(scores) else []
-        for row, (answer, score) in enumerate(zip(answers, scores.max(axis=1, initial=-np.inf), strict=True)):
-            limit = self._limit(answer)
-            if limit is not None and score < limit:
-                answers[row] = self.unknown_label
-        if answers and len({type(answer) for answer in answers}) == 1 and isinstance(answers[0], str | int | float):
-            return np.array(answers)
-        found = np.empty(len(answers), dtype=object)
-        found[:] = answers
-        return found
+        scores, labels = self._scores(X, knowledge), self._labels(knowledge)
+        if not len(scores):
+            return label_array([])
+        best = scores.argmax(axis=1)
+        limits = self._limits(knowledge)
+        refused = scores[np.arange(len(best)), best] < limits[best]
+        return label_array(
+            [self.unknown_label if no else labels[index] for index, no in zip(best, refused, strict=True)]
+        )
 
     def predict_proba(self, X: Sequence[str]) -> FloatArray:  # noqa: N803
         """Probabilities of the classes, [texts, classes]; what is refused still has them."""
         knowledge = self._ready()
-        scores = torch.from_numpy(self._scores(X, knowledge))
-        temperature = self._method.temperature if self._method.temperature != 1.0 else _PLAIN_TEMPERATURE
-        found: FloatArray = (temperature * scores).softmax(dim=-1).numpy()
+        scores = torch.from_numpy(self._scores(X, knowledge)).double()
+        calibration = self._model.calibration
+        scale = calibration.scale(scores.shape[1]) if calibration else PLAIN_SCALE
+        found: FloatArray = (scale * scores).softmax(dim=-1).numpy()
         return found
 
     def decision_function(self, X: Sequence[str]) -> FloatArray:  # noqa: N803
@@ -221,126 +231,149 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         right = [bool(answer == label) for answer, label in zip(self.predict(X), y, strict=True)]
         return float(np.average(right, weights=sample_weight))
 
-    @torch.no_grad()
     def explain(self, text: str) -> Explanation:
         """The decision for one text, with each example's exact share of the winning score."""
-        knowledge = self._ready()
-        query = self._vectors([text])
-        scores = self._block(query, knowledge)[0]  # [C]
+        knowledge, model = self._ready(), self._model
+        query = model.vectors(self._read([text]), knowledge.width)
+        scores = model.cosines(query, knowledge, keep_base=self.keep_base)[0].cpu().numpy()  # [C]
         labels = self._labels(knowledge)
-        order = scores.argsort(descending=True, stable=True).tolist()
-        nearest, score = labels[order[0]], float(scores[order[0]])
-        runner = order[1] if len(order) > 1 else None
-        limit = self._limit(nearest)
-        entry = knowledge.by_label.get(nearest)
+        order = np.argsort(-scores, kind="stable")
+        best, runner = int(order[0]), int(order[1]) if len(order) > 1 else None
+        limit = float(self._limits(knowledge)[best])
+        entry = knowledge.by_label.get(labels[best])
         return Explanation(
-            text=text,
-            label=self.unknown_label if limit is not None and score < limit else nearest,
-            nearest=nearest,
-            score=score,
+            text=str(text),
+            label=self.unknown_label if scores[best] < limit else labels[best],
+            nearest=labels[best],
+            score=float(scores[best]),
             runner_up=labels[runner] if runner is not None else None,
             runner_up_score=float(scores[runner]) if runner is not None else None,
-            threshold=limit,
+            threshold=limit if limit > -np.inf else None,
             examples=self._shares(entry, query) if entry is not None else (),
+            memory=model.memory_of(entry) if entry is not None else (),
         )
+
+    def check(self) -> SupportReport:
+        """Look through the examples: repeated, contradictory, likely mislabelled; classes that overlap or are thin."""
+        return examine(self._ready(), self._model)
 
     # Inside
 
     def _shares(self, entry: ClassSupport, query: Tensor) -> tuple[Share, ...]:
-        method, temperature = self._method, self._method.temperature
-        parts = method.contributions(entry.prepared.unsqueeze(0), query)[0, 0] / temperature  # [K]
-        shares = []
-        for row, text in enumerate(entry.texts):
-            rest = [index for index in range(len(entry.texts)) if index != row]
-            without = float("nan")
-            if rest:
-                without = float(method.score_prepared(entry.prepared[rest].unsqueeze(0), query)[0, 0]) / temperature
-            shares.append(Share(text, float(parts[row]), without, entry.named and row == len(entry.texts) - 1))
+        parts, without = self._model.shares(entry, query, self._knowledge.name_weight)
+        shares = [
+            Share(text, float(parts[row]), without[row], entry.named and row == len(entry.texts) - 1)
+            for row, text in enumerate(entry.texts)
+        ]
         return tuple(sorted(shares, key=lambda share: -share.share))
 
-    def _load(self) -> None:
-        """Load model and encoder, once."""
-        if hasattr(self, "_method"):
-            return
+    def _opened(self) -> Model | None:
+        """The model that is loaded, if the parameters that name it are still the same."""
+        return self._model if getattr(self, "_opened_for", None) == self._names_of_model() else None
+
+    def _open(self) -> Model:
+        """Load model and encoder."""
         if self.backend != "torch":
             raise ConfigError(f"backend {self.backend!r}: only 'torch' is there")
         if self.use_names not in (True, False, "auto"):
             raise ConfigError(f"use_names={self.use_names!r}: True, False or 'auto'")
-        base: tuple[str, ...] = ()
-        method: FewShotMethod
-        if str(self.model) == "default":
-            self.encoder_ = Encoder(device=self.device) if self.encoder is None else None
-            method = create("nearest", 0, way=0, shot=0)
-        else:
-            if self.encoder is not None:
-                raise ConfigError("a trained model brings its own encoder: leave out encoder, or use model='default'")
-            trained = load_model(Path(self.model), device=self.device)
-            if trained.method.inputs != "vectors":
-                raise ConfigError(f"a {trained.info.method} model cannot classify by itself: use dmin evaluate")
-            self.encoder_, method, base = trained.encoder, trained.method, trained.info.base_classes
-            if isinstance(method, DMIN):
-                method.row_limit = trained.info.shot
-        if self.keep_base and not isinstance(method, DMIN):
-            raise ConfigError("keep_base needs a trained dmin model: the default knows no base classes")
-        self._knowledge = Knowledge()
-        self._names_on, self.threshold_ = None, None
-        self._base_classes, self._method = base, method
+        check_reject(self.reject)
+        model = open_model(self.model, self.encoder, self.device)
+        if self.keep_base and not model.base_classes:
+            raise ConfigError("keep_base needs a trained model with a memory: this one knows no base classes")
+        if self.keep_base and not model.method.gives_cosines:
+            raise ConfigError(f"keep_base: a {model.method.name} model keeps no base classes")
+        self._opened_for = self._names_of_model()
+        return model
+
+    def _names_of_model(self) -> tuple[Any, ...]:
+        return (str(self.model), self.encoder, self.backend, self.device, self.keep_base)
+
+    def _start(self) -> None:
+        """Make ready to learn class by class."""
+        if not hasattr(self, "_knowledge"):
+            self._model = self._open()
+            self._knowledge = Knowledge(name_weight=self._model.name_weight)
+            self._names_on, self.threshold_ = None, None
+
+    def _read(self, X: Sequence[Any]) -> Sequence[str]:  # noqa: N803
+        """Texts as they are; vectors, where they are given in place of texts, under a name."""
+        return VectorText.rows(X) if self.encoder == PRECOMPUTED else X
+
+    def _read_mapping(self, X: Any) -> Any:  # noqa: N803
+        if self.encoder != PRECOMPUTED:
+            return X
+        return {label: self._read(rows) for label, rows in X.items()} if isinstance(X, Mapping) else self._read(X)
 
     def _decide_names(self, labels: Iterable[Any]) -> bool:
-        return all(is_wordy(label) for label in labels) if self.use_names == "auto" else bool(self.use_names)
+        if self.encoder == PRECOMPUTED:
+            if self.use_names is True:
+                raise ConfigError("use_names=True needs an encoder: names are texts, and only vectors are given")
+            return False
+        return mostly_words(labels) if self.use_names == "auto" else bool(self.use_names)
 
-    def _threshold_for(self, knowledge: Knowledge) -> float | None:
-        return calibrate_threshold(knowledge, self._method) if isinstance(self.reject, str) else None
-
-    def _limit(self, label: Any) -> float | None:
-        if self.reject is None:
+    def _find_threshold(self, model: Model, knowledge: Knowledge) -> float | None:
+        """The threshold of reject="auto"; None where the model's own cut has to do."""
+        if not isinstance(self.reject, str):
             return None
+        strangers = None
+        if self.outside is not None:
+            strangers = model.vectors(self._read(self.outside), knowledge.width)
+        return find_threshold(knowledge, model, strangers)
+
+    def _limits(self, knowledge: Knowledge) -> Any:
+        """For each column, the cosine below which a text is refused, [C]; minus infinity where nothing is."""
+        labels = self._labels(knowledge)
+        if self.reject is None:
+            return np.full(len(labels), -np.inf)
         if isinstance(self.reject, Mapping):
-            return self.reject.get(label)
-        if isinstance(self.reject, str):
-            return self.threshold_
-        return float(self.reject)
+            return np.array([self.reject.get(label, -np.inf) for label in labels], dtype=float)
+        if not isinstance(self.reject, str):
+            return np.full(len(labels), float(self.reject))
+        calibration = self._model.calibration
+        if self.threshold_ is not None or calibration is None:
+            return np.full(len(labels), -np.inf if self.threshold_ is None else self.threshold_)
+        sizes = [len(entry.texts) for entry in knowledge.classes] + [1] * len(self.base_classes_)
+        return np.array([calibration.threshold(size) for size in sizes])
 
     def _change(self, groups: dict[Any, list[str]], *, names_alone: bool = False) -> Self:
         with _CHANGING:
-            self._load()
-            if self._names_on is None:
-                self._names_on = self._decide_names(groups)
+            self._start()
+            names_on = self._decide_names(groups) if self._names_on is None else self._names_on
             merged = {}
             for label, texts in groups.items():
                 known = self._knowledge.by_label.get(label)
                 merged[label] = [*(known.examples if known else ()), *texts]
                 if not texts and not names_alone:
                     raise DataError(f"class {label!r} has no example")
-            self._knowledge = self._knowledge.replaced(self._encode(merged, self._names_on, self._knowledge))
+            changed = self._knowledge.replaced(self._encode(self._model, merged, names_on, self._knowledge))
+            self._knowledge, self._names_on = changed, names_on
         return self
 
     def _encode(
-        self, groups: Mapping[Any, Sequence[str]], names_on: bool, before: Knowledge | None = None
+        self, model: Model, groups: Mapping[Any, Sequence[str]], names_on: bool, before: Knowledge
     ) -> list[ClassSupport]:
         """Encode each class's examples and name; rows that are known already are kept, not encoded again."""
-        if self.keep_base:
-            for label in groups:
-                if label in self._base_classes:
-                    raise DataError(f"class {label!r} is a base class of the model already: choose another name")
         rows: dict[Any, list[str]] = {}
         named: dict[Any, bool] = {}
         for label, texts in groups.items():
+            if self.keep_base and label in model.base_classes:
+                raise DataError(f"class {label!r} is a base class of the model already: choose another name")
             name = (self.descriptions or {}).get(label) or (name_text(label) if names_on else None)
             if not texts and not name:
                 raise DataError(f"class {label!r} has no example and no description")
             rows[label], named[label] = [*texts, *([name] if name else [])], bool(name)
-        self._warn_of_contradictions(rows)
+        warn_of_contradictions(rows, before)
         known = {
             (label, text): (entry.vectors[row], entry.prepared[row])
             for label in rows
-            if before and (entry := before.by_label.get(label))
+            if (entry := before.by_label.get(label))
             for row, text in enumerate(entry.texts)
         }
         fresh = [(label, text) for label, texts in rows.items() for text in texts if (label, text) not in known]
-        vectors = self._vectors([text for _, text in fresh])
+        vectors = model.vectors([text for _, text in fresh], before.width)
         with torch.no_grad():
-            prepared = self._method.prepare(vectors)
+            prepared = model.method.prepare(vectors)
         known |= {key: (vectors[row], prepared[row]) for row, key in enumerate(fresh)}
         return [
             ClassSupport(
@@ -350,16 +383,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             for label, texts in rows.items()
         ]  # fmt: skip
 
-    def _warn_of_contradictions(self, rows: Mapping[Any, Sequence[str]]) -> None:
-        owner: dict[str, Any] = {}
-        for label, texts in rows.items():
-            for text in texts:
-                other = owner.setdefault(text, label)
-                if other != label:
-                    warnings.warn(f"the text {text!r} stands under two classes: {other!r} and {label!r}", stacklevel=5)
-
     def _known(self, label: Hashable) -> ClassSupport:
-        self._load()
+        self._start()
         if label not in self._knowledge.by_label:
             raise unknown_name("class", str(label), map(str, self._knowledge.labels))
         return self._knowledge.by_label[label]
@@ -377,42 +402,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _labels(self, knowledge: Knowledge) -> list[Any]:
         return [*knowledge.labels, *self.base_classes_]
 
-    @torch.no_grad()
-    def _scores(self, texts: Sequence[str], knowledge: Knowledge) -> FloatArray:
-        query = self._vectors(texts)  # [L, d]
-        largest = max((bucket.prepared.numel() for bucket in knowledge.buckets), default=1)
-        step = max(1, _BLOCK // largest)
-        blocks = [self._block(query[at : at + step], knowledge) for at in range(0, len(query), step)]
-        if not blocks:
-            return np.empty((0, len(self._labels(knowledge))), np.float32)
-        scores: FloatArray = torch.cat(blocks).float().cpu().numpy()
+    def _scores(self, X: Sequence[str], knowledge: Knowledge) -> FloatArray:  # noqa: N803
+        query = self._model.vectors(self._read(X), knowledge.width)  # [L, d]
+        scores: FloatArray = self._model.cosines(query, knowledge, keep_base=self.keep_base).cpu().numpy()
         return scores
-
-    def _block(self, query: Tensor, knowledge: Knowledge) -> Tensor:
-        """Raw similarities [L, classes], the columns of each bucket put in their place."""
-        columns = len(knowledge.classes)
-        scores = query.new_empty(len(query), columns)
-        for bucket in knowledge.buckets:
-            scores[:, bucket.columns] = self._method.score_prepared(bucket.prepared, query, bucket.mask)
-        scores = scores / self._method.temperature
-        if not self.keep_base or not isinstance(self._method, DMIN):
-            return scores
-        return torch.cat([scores, unit(query) @ unit(self._method.base_memory).T], dim=1)
-
-    def _vectors(self, texts: Sequence[str]) -> Tensor:
-        if self.encoder_ is not None:
-            return torch.from_numpy(self.encoder_.encode(list(texts))).to(self.encoder_.network.device)
-        assert self.encoder is not None  # noqa: S101 (one of the two is there)
-        check_texts(texts)
-        vectors = np.asarray(self.encoder(list(texts)), dtype=np.float32)
-        if vectors.ndim != 2 or len(vectors) != len(texts):
-            raise DataError(
-                f"the encoder gave an array of shape {vectors.shape} for {len(texts)} texts; [n, d] is needed"
-            )
-        if not np.isfinite(vectors).all():
-            row = int(np.argwhere(~np.isfinite(vectors))[0, 0])
-            raise DataError(f"the encoder gave a vector that is not a number for text {row} ({texts[row]!r})")
-        width = next((entry.vectors.shape[1] for entry in self._knowledge.classes), vectors.shape[1])
-        if len(vectors) and vectors.shape[1] != width:
-            raise DataError(f"the encoder gave vectors of width {vectors.shape[1]}; the classes have width {width}")
-        return torch.from_numpy(vectors)

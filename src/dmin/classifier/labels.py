@@ -1,20 +1,17 @@
-"""Class names as text: "card_arrival" says something, "C17" does not."""
+"""Labels as scikit-learn gives them back."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Hashable
+from collections.abc import Sequence
+from typing import Any
 
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_WORD = re.compile(r"[^\W\d_]{3,}")
-_CODE = re.compile(r"\d")
+import numpy as np
 
 
-def name_text(label: Hashable) -> str:
-    """The words of a label: "cardArrival/late_fee" -> "card Arrival late fee"."""
-    return " ".join(re.split(r"[\s_/.:-]+", _CAMEL.sub(" ", str(label)))).strip()
-
-
-def is_wordy(label: Hashable) -> bool:
-    """Is the label made of words? Numbers and codes are not, nor is anything that is no string."""
-    return isinstance(label, str) and bool(_WORD.search(label)) and not _CODE.search(label)
+def label_array(labels: Sequence[Any]) -> Any:
+    """Labels of one plain type as an array of that type; anything else as objects, each as it was given."""
+    if labels and len({type(label) for label in labels}) == 1 and isinstance(labels[0], str | int | float | np.generic):
+        return np.array(labels)
+    found = np.empty(len(labels), dtype=object)
+    found[:] = labels
+    return found

@@ -1,55 +1,63 @@
-"""When to answer "none of these": a threshold on the raw similarity, calibrated on the classifier's own classes.
+"""When to answer "none of these": a threshold on the raw cosine.
 
-No out-of-scope text is needed: each class in turn plays the unknown one. Its examples, scored against all other classes,
-are what a stranger looks like; scored against their own class without themselves, they are what belongs.
+With reject="auto" each example is left out of its own class and scored as if it were new. The threshold is the cosine that
+all but a small part of them reach; how small a part, the model learned on validation classes some of which played the
+unknown (`dmin.training.calibration`). So it fits the user's own domain and needs no text that belongs nowhere. Where such
+texts are given, it is the cut that best tells the two apart. Classes of one example alone cannot be left out: then the
+model's own cut is taken, from the same validation classes.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import numpy as np
-import torch
 from torch import Tensor
 
+from dmin.classifier.left_out import leave_each_out
+from dmin.classifier.model import Model
 from dmin.classifier.support import Knowledge
-from dmin.errors import DataError
-from dmin.methods import FewShotMethod
+from dmin.errors import ConfigError, DataError
+
+Reject = float | Mapping[Any, float] | Literal["auto"] | None
+PART = 0.1  # of the examples that may lie below the threshold, where nothing was calibrated
+CLASSES = 300  # enough to find a quantile
+_ENOUGH = 5  # examples that can be left out
 
 
-def calibrate_threshold(knowledge: Knowledge, method: FewShotMethod, strangers: Tensor | None = None) -> float:
-    """The threshold that best tells what belongs from what does not (highest balanced accuracy).
+def check_reject(reject: Any) -> None:
+    """Refuse a `reject` that is no number, no mapping of numbers and not "auto"."""
+    if reject is None or reject == "auto":
+        return
+    values = list(reject.values()) if isinstance(reject, Mapping) else [reject]
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+            raise ConfigError(f"reject={reject!r}: a number, a number for each label, 'auto' or None")
+
+
+def find_threshold(knowledge: Knowledge, model: Model, strangers: Tensor | None = None) -> float | None:
+    """The threshold of reject="auto"; None where the model's own cut has to do.
 
     Args:
-        knowledge: at least two classes, one of them with two examples.
-        method: what scores.
-        strangers: vectors [n, d] of texts known to belong nowhere, if there are any; they replace the left-out classes.
+        knowledge: the classes.
+        model: what scores.
+        strangers: vectors [n, d] of texts known to belong nowhere, if there are any.
     """
-    belongs, outside = [], []
-    for entry in knowledge.classes:
-        others = knowledge.without(entry.label)
-        rows = range(len(entry.examples))
-        for row in rows:
-            query = entry.vectors[row : row + 1]
-            if strangers is None and others.classes:
-                outside.append(best_score(others, method, query))
-            rest = [index for index in range(len(entry.texts)) if index != row]
-            if rest:
-                alone = method.score_prepared(entry.prepared[rest].unsqueeze(0), query) / method.temperature
-                belongs.append(float(alone[0, 0]))
+    belongs = np.array([found.highest for found in leave_each_out(knowledge, model, CLASSES)])
+    if len(belongs) < (1 if strangers is not None else _ENOUGH):
+        if model.calibration is None or strangers is not None:
+            raise DataError(
+                f'reject="auto" needs {_ENOUGH} examples in classes with another example or a name: give a number instead'
+            )
+        return None
     if strangers is not None:
-        outside = [best_score(knowledge, method, strangers[index : index + 1]) for index in range(len(strangers))]
-    if not belongs or not outside:
-        raise DataError(
-            'reject="auto" needs two classes, one of them with two examples (or a name): give a number instead'
-        )
-    return best_cut(np.array(belongs), np.array(outside))
-
-
-def best_score(knowledge: Knowledge, method: FewShotMethod, query: Tensor) -> float:
-    """The highest raw similarity of one query [1, d] to any class."""
-    scores = [method.score_prepared(b.prepared, query, b.mask) for b in knowledge.buckets]
-    return float(torch.cat(scores, dim=-1).max()) / method.temperature
+        if not len(strangers):
+            raise DataError("outside holds no texts")
+        return best_cut(belongs, model.cosines(strangers, knowledge).max(dim=1).values.cpu().numpy())
+    part = model.calibration.refused_part if model.calibration else PART
+    return float(np.quantile(belongs, part))
 
 
 def best_cut(belongs: Any, outside: Any) -> float:

@@ -1,23 +1,31 @@
-"""A fitted classifier as a folder: JSON, safetensors and, where it has one, its trained model; no pickle."""
+"""A fitted classifier as a folder: JSON, safetensors, a card and, where it has one, its trained model; no pickle."""
 
 from __future__ import annotations
 
+import hashlib
 import shutil
+import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dmin.classifier.card import classifier_card
 from dmin.classifier.support import ClassSupport, Knowledge
 from dmin.errors import ConfigError, DataError, ModelError, StorageError
-from dmin.files import read_json, read_tensors, write_json, write_tensors
+from dmin.files import read_json, read_tensors, write_atomic, write_json, write_tensors
+from dmin.hub import fetch_folder, send_folder
+from dmin.methods import FewShotMethod
+from dmin.training.model import model_folder
 
 if TYPE_CHECKING:
     from dmin.classifier.few_shot import FewShotClassifier
 
-FORMAT = 1
-_KEPT = ("use_names", "keep_base", "reject", "unknown_label", "backend")
+FORMAT = 2
+_KEPT = ("use_names", "keep_base", "unknown_label", "backend")
+_BY_NAME = ("default", "nearest")  # models that come with the package: their name is enough
 
 
 def save_classifier(classifier: FewShotClassifier, folder: Path) -> None:
@@ -28,29 +36,16 @@ def save_classifier(classifier: FewShotClassifier, folder: Path) -> None:
             raise DataError(f"label {label!r} is a {type(label).__name__}: only strings and numbers can be saved")
     if folder.exists() and not (folder / "classifier.json").is_file() and any(folder.iterdir()):
         raise StorageError(f"{folder} holds something else: choose an empty or a new folder")
-    settings = {name: getattr(classifier, name) for name in _KEPT}
-    if isinstance(settings["reject"], Mapping):
-        raise DataError("reject by label cannot be saved: save with a number, and set it again after loading")
     part = folder.with_name(folder.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
-    trained = str(classifier.model) != "default"
     try:
-        if trained:
-            source = Path(classifier.model)
-            shutil.copytree(source / "model" if (source / "model").is_dir() else source, part / "model")
+        if str(classifier.model) not in _BY_NAME:
+            shutil.copytree(model_folder(classifier.model), part / "model")
         entries = list(enumerate(knowledge.classes))
         tensors = {f"vectors.{number}": entry.vectors for number, entry in entries}
         write_tensors(part / "support.safetensors", tensors | {f"prepared.{n}": entry.prepared for n, entry in entries})
-        write_json(
-            part / "classifier.json",
-            {
-                "format": FORMAT, "trained": trained, "settings": settings, "names_on": classifier._names_on,
-                "descriptions": [[label, text] for label, text in (classifier.descriptions or {}).items()],
-                "threshold": classifier.threshold_, "own_encoder": classifier.encoder is not None,
-                "encoder": classifier.encoder_.fingerprint if classifier.encoder_ else None,
-                "classes": [[entry.label, list(entry.texts), entry.named] for _, entry in entries],
-            },
-        )  # fmt: skip
+        write_json(part / "classifier.json", _description(classifier))
+        write_atomic(part / "README.md", classifier_card(classifier))
         shutil.rmtree(folder, ignore_errors=True)
         part.rename(folder)
     except OSError as error:
@@ -61,8 +56,36 @@ def save_classifier(classifier: FewShotClassifier, folder: Path) -> None:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def load_classifier(cls: type[FewShotClassifier], folder: Path, encoder: Any, device: str | None) -> FewShotClassifier:
+def _description(classifier: FewShotClassifier) -> dict[str, Any]:
+    reject: Any = classifier.reject
+    if isinstance(reject, Mapping):
+        reject = {"by_label": [[label, value] for label, value in reject.items()]}
+    encoder = classifier.encoder
+    return {
+        "format": FORMAT,
+        "model": str(classifier.model) if str(classifier.model) in _BY_NAME else None,
+        "settings": {name: getattr(classifier, name) for name in _KEPT},
+        "reject": reject,
+        "outside": list(classifier.outside) if classifier.outside is not None else None,
+        "names_on": classifier._names_on,
+        "name_weight": classifier._knowledge.name_weight,
+        "descriptions": [[label, text] for label, text in (classifier.descriptions or {}).items()],
+        "threshold": classifier.threshold_,
+        "encoder_name": encoder if isinstance(encoder, str) else None,
+        "own_encoder": encoder is not None and not isinstance(encoder, str),
+        "encoder": classifier.encoder_.fingerprint if classifier.encoder_ else None,
+        "head": head_digest(classifier._model.method),
+        "classes": [[entry.label, list(entry.texts), entry.named] for entry in classifier._knowledge.classes],
+    }
+
+
+def load_classifier(
+    cls: type[FewShotClassifier], path: str | Path, encoder: Any, device: str | None
+) -> FewShotClassifier:
     """Read what `save_classifier` wrote."""
+    folder = Path(path).expanduser()
+    if not folder.exists() and str(path).count("/") == 1 and not str(path).startswith((".", "/", "~")):
+        folder = fetch_folder(str(path), "classifier.json")
     try:
         stored = read_json(folder / "classifier.json")
     except DataError as error:
@@ -72,25 +95,48 @@ def load_classifier(cls: type[FewShotClassifier], folder: Path, encoder: Any, de
     if stored["own_encoder"] != (encoder is not None):
         needs = "give the same encoder to load" if stored["own_encoder"] else "it brings its own: leave out encoder"
         raise ConfigError(f"{folder}: {needs}")
-    descriptions = dict(stored["descriptions"]) or None
-    model = folder / "model" if stored["trained"] else "default"
-    classifier = cls(model, encoder=encoder, descriptions=descriptions, device=device, **stored["settings"])
-    classifier._load()
-    if classifier.encoder_ is not None and classifier.encoder_.fingerprint != stored["encoder"]:
+    reject = stored["reject"]
+    classifier = cls(
+        stored["model"] or folder / "model",
+        encoder=encoder if encoder is not None else stored["encoder_name"],
+        descriptions=dict(stored["descriptions"]) or None,
+        reject=dict(reject["by_label"]) if isinstance(reject, dict) else reject,
+        outside=stored["outside"],
+        device=device,
+        **stored["settings"],
+    )
+    classifier._start()
+    model = classifier._model
+    if model.encoder is not None and model.encoder.fingerprint != stored["encoder"]:
         raise ModelError(f"{folder}: its vectors were made by another encoder than the one that is installed")
     tensors, _ = read_tensors(folder / "support.safetensors")
-    device_of = classifier.encoder_.network.device if classifier.encoder_ else torch.device("cpu")
-    classifier._knowledge = Knowledge(
-        tuple(
-            ClassSupport(
-                label,
-                tuple(texts),
-                named,
-                tensors[f"vectors.{n}"].to(device_of),
-                tensors[f"prepared.{n}"].to(device_of),
-            )
-            for n, (label, texts, named) in enumerate(stored["classes"])
-        )
-    )
+    entries = []
+    for number, (label, texts, named) in enumerate(stored["classes"]):
+        vectors = tensors[f"vectors.{number}"].to(model.device)
+        prepared = tensors[f"prepared.{number}"].to(model.device)
+        entries.append(ClassSupport(label, tuple(texts), named, vectors, prepared))
+    name_weight = stored["name_weight"]
+    if head_digest(model.method) != stored["head"]:  # the package came with another head then: same examples, new head
+        with torch.no_grad():
+            entries = [replace(entry, prepared=model.method.prepare(entry.vectors)) for entry in entries]
+        name_weight = model.name_weight
+    classifier._knowledge = Knowledge(tuple(entries), name_weight)
     classifier._names_on, classifier.threshold_ = stored["names_on"], stored["threshold"]
     return classifier
+
+
+def push_classifier(classifier: FewShotClassifier, identifier: str, *, private: bool = False) -> str:
+    """Save into a folder of its own and send that to the hub."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "classifier"
+        save_classifier(classifier, folder)
+        return send_folder(folder, identifier, private=private)
+
+
+def head_digest(method: FewShotMethod) -> str:
+    """Names the weights of a head."""
+    digest = hashlib.sha256(method.name.encode())
+    for name, tensor in sorted(method.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:16]

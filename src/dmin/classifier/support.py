@@ -6,7 +6,7 @@ A reader that took a snapshot sees all of it or none of a later change, so threa
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -25,6 +25,13 @@ class ClassSupport:
     vectors: Tensor  # [K, d]
     prepared: Tensor  # [K, d]
 
+    def weights(self, name_weight: float) -> Tensor:
+        """What each row counts, [K]: 1, and the name its own weight."""
+        counts = torch.ones(len(self.texts), device=self.prepared.device)
+        if self.named:
+            counts[-1] = name_weight
+        return counts
+
     @property
     def examples(self) -> tuple[str, ...]:
         """The examples without the name."""
@@ -33,10 +40,11 @@ class ClassSupport:
 
 @dataclass(frozen=True)
 class Bucket:
-    """Classes of like size, padded to the largest: prepared [C, K, d], mask [C, K], and their columns [C]."""
+    """Classes of like size, padded to the largest: prepared [C, K, d], mask and weights [C, K], their columns [C]."""
 
     prepared: Tensor
     mask: Tensor
+    weights: Tensor
     columns: Tensor
 
 
@@ -45,6 +53,12 @@ class Knowledge:
     """All classes, in the order of the columns."""
 
     classes: tuple[ClassSupport, ...] = ()
+    name_weight: float = 1.0  # how many examples a name is worth
+
+    @property
+    def width(self) -> int | None:
+        """The width of its vectors, if it has any."""
+        return self.classes[0].vectors.shape[1] if self.classes else None
 
     @property
     def labels(self) -> list[Hashable]:
@@ -69,11 +83,11 @@ class Knowledge:
         """With these classes added, or put in the place of those of the same label; the others stay the same objects."""
         new = {entry.label: entry for entry in entries}
         kept = [new.pop(entry.label, entry) for entry in self.classes]
-        return Knowledge((*kept, *new.values()))
+        return replace(self, classes=(*kept, *new.values()))
 
     def without(self, label: Hashable) -> Knowledge:
         """With one class less."""
-        return Knowledge(tuple(entry for entry in self.classes if entry.label != label))
+        return replace(self, classes=tuple(entry for entry in self.classes if entry.label != label))
 
     def _bucket(self, columns: Sequence[int]) -> Bucket:
         members = [self.classes[column] for column in columns]
@@ -81,4 +95,6 @@ class Knowledge:
         prepared = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)  # [C, K, d]
         sizes = torch.tensor([len(row) for row in rows], device=prepared.device)
         mask = torch.arange(prepared.shape[1], device=prepared.device) < sizes.unsqueeze(1)
-        return Bucket(prepared, mask, torch.tensor(columns, device=prepared.device))
+        counts = [entry.weights(self.name_weight) for entry in members]
+        weights = torch.nn.utils.rnn.pad_sequence(counts, batch_first=True)  # [C, K]
+        return Bucket(prepared, mask, weights, torch.tensor(columns, device=prepared.device))

@@ -18,6 +18,7 @@ from dmin.cli.data import data
 from dmin.cli.demo import demo
 from dmin.cli.evaluate import evaluate
 from dmin.cli.figure import figure
+from dmin.cli.model import model
 from dmin.cli.train import train
 from dmin.errors import DminError, TrainingInterruptedError, nearest_name
 
@@ -39,6 +40,7 @@ app.command()(compare)
 app.command()(ablate)
 app.add_typer(figure, name="figure")
 app.add_typer(data, name="data")
+app.add_typer(model, name="model")
 
 
 def _version(wanted: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from dmin.cli.common import plain_warnings
+from dmin.cli.common import plain_warnings, reject_value
 from dmin.errors import ConfigError
 
 
@@ -51,7 +51,7 @@ def classify(
         classifier = FewShotClassifier(
             model,
             use_names="auto" if names is None else names,
-            reject=_reject(reject),
+            reject=reject_value(reject),
             unknown_label=unknown,
             device=device,
         )
@@ -108,15 +108,6 @@ def _bulk(
     with progress("classifying", None, unit="rows") as advance:
         rows = classify_file(records, output, answer, column=column, resume=resume, after_batch=advance)
     typer.echo(f"{rows} rows written: {output}", err=True)
-
-
-def _reject(text: str | None) -> Any:
-    if text is None or text == "auto":
-        return text
-    try:
-        return float(text)
-    except ValueError as error:
-        raise ConfigError(f"--reject {text!r}: a number between -1 and 1, or auto") from error
 
 
 def _line(fields: dict[str, Any], text: str) -> str:

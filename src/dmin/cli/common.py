@@ -51,6 +51,27 @@ def numbers(text: str, option: str) -> list[int]:
     return values
 
 
+def rates(text: str, option: str) -> list[float]:
+    """Parse "0,0.15,0.5"; each from 0 to below 1, and so that strangers do not outnumber the queries."""
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise ConfigError(f"{option} {text!r}: numbers divided by commas are needed, like 0,0.15,0.5") from error
+    if not all(0 <= value <= 0.5 for value in values):
+        raise ConfigError(f"{option} {text!r}: every number must lie between 0 and 0.5")
+    return values
+
+
+def reject_value(text: str | None) -> Any:
+    """Parse --reject: a number or "auto"."""
+    if text is None or text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ConfigError(f"--reject {text!r}: a number between -1 and 1, or auto") from error
+
+
 def is_main_process() -> bool:
     """False in the helpers that torchrun or accelerate started."""
     import os

@@ -19,7 +19,10 @@ ENCODER_HELP = "default (embedded), a folder, or a Hugging Face id."
 
 def train(
     data: str | None = typer.Option(
-        None, help="starter, banking77, ..., a file, or a Hugging Face id. Default: starter."
+        None, help="starter, banking77, ..., a file, or a Hugging Face id; several by commas. Default: starter."
+    ),
+    exclude: str | None = typer.Option(
+        None, help="Labelled files, divided by commas, whose texts are left out of the data (test sets, for example)."
     ),
     split: str | None = typer.Option(None, help="A class split of the data, by name (see: dmin data info NAME)."),
     split_seed: int | None = typer.Option(None, help="Draw a class split by this seed instead."),
@@ -62,9 +65,9 @@ def train(
     torchrun --nproc_per_node 2 -m dmin train --data my.csv --tune full
     """
     given = {
-        "data": data, "split": split, "split_seed": split_seed, "split_sizes": split_sizes, "method": method,
-        "way": way, "shot": shot, "queries": queries, "tune": tune, "encoder": encoder, "pooling": pooling,
-        "base_classes": base_classes, "stage2.episodes": episodes, "stage2.batch": batch, "seed": seed,
+        "data": data, "exclude": exclude, "split": split, "split_seed": split_seed, "split_sizes": split_sizes,
+        "method": method, "way": way, "shot": shot, "queries": queries, "tune": tune, "encoder": encoder,
+        "pooling": pooling, "base_classes": base_classes, "stage2.episodes": episodes, "stage2.batch": batch, "seed": seed,
         "device": device, "text_column": text_column, "label_column": label_column,
     }  # fmt: skip
     overrides = {key: value for key, value in given.items() if value is not None} | parse_settings(settings)

@@ -12,6 +12,7 @@ from pathlib import Path
 import yaml
 
 from dmin.data.corpus import Corpus
+from dmin.data.join import join_corpora
 from dmin.data.readers import LABEL, SUFFIXES, TEXT, read_corpus
 from dmin.data.splits import ClassSplit, read_splits, seeded_split
 from dmin.errors import DataError, unknown_name
@@ -54,10 +55,13 @@ CATALOG = {
 
 
 def load_corpus(name: str, *, text_column: str = TEXT, label_column: str = LABEL) -> Corpus:
-    """Load a named data set, a file, or a Hugging Face id (`owner/name`).
+    """Load a named data set, a file, or a Hugging Face id (`owner/name`); several, divided by commas, are joined.
 
     Named sets are looked for in `$DMIN_DATA/<name>/texts.jsonl`, then on the hub.
     """
+    if "," in name and not Path(name).exists():
+        parts = [part.strip() for part in name.split(",") if part.strip()]
+        return join_corpora([load_corpus(part, text_column=text_column, label_column=label_column) for part in parts])
     if name in _SPECIAL:
         return _SPECIAL[name]()
     if name in CATALOG:

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 from dmin.data.corpus import Corpus
+from dmin.data.join import plain_text
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def check_corpus(corpus: Corpus, needed: int) -> CorpusReport:
     sizes = {label: len(rows) for label, rows in corpus.by_class.items()}
     ordered = sorted(sizes.values())
     middle = len(ordered) // 2
-    pairs = Counter((_plain(text), label) for text, label in zip(corpus.texts, corpus.labels, strict=True))
+    pairs = Counter((plain_text(text), label) for text, label in zip(corpus.texts, corpus.labels, strict=True))
     labels_of: dict[str, set[str]] = defaultdict(set)
     for text, label in pairs:
         labels_of[text].add(label)
@@ -55,7 +56,3 @@ def check_corpus(corpus: Corpus, needed: int) -> CorpusReport:
         contradictions=[(text, sorted(labels)) for text, labels in labels_of.items() if len(labels) > 1],
         too_small=[(label, size) for label, size in sizes.items() if size < needed],
     )
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.lower().split())

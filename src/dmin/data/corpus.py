@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from dmin.data.labels import name_text
 from dmin.data.splits import ClassSplit
 from dmin.errors import DataError, unknown_name
 
@@ -21,6 +22,7 @@ class Corpus:
         labels: the class of each text.
         splits: named class splits that come with the data.
         default_split: the split taken when none is named.
+        origin: the data set of each class, where several are joined as SET/CLASS.
     """
 
     name: str
@@ -28,6 +30,7 @@ class Corpus:
     labels: tuple[str, ...]
     splits: Mapping[str, ClassSplit] = field(default_factory=dict)
     default_split: str | None = None
+    origin: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if len(self.texts) != len(self.labels):
@@ -67,6 +70,10 @@ class Corpus:
     def classes(self) -> tuple[str, ...]:
         """The class names."""
         return tuple(self.by_class)
+
+    def name_of(self, label: str) -> str:
+        """A class's name as words, without the data set that it comes from."""
+        return name_text(label.removeprefix(f"{self.origin[label]}/") if label in self.origin else label)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -66,9 +66,9 @@ def evaluate_model(
     rows = [row for label in classes for row in corpus.by_class[label]]
     kinds: list[Inputs] = ["vectors"] if model.method.inputs == "vectors" else ["vectors", "tokens"]
     tables = {
-        kind: TextSource(corpus, rows, model.encoder, frozen=True, kind=kind, cache=VectorCache(), show=show).snapshot(
-            rows
-        )
+        kind: TextSource(
+            corpus.texts, rows, model.encoder, frozen=True, kind=kind, cache=VectorCache(), show=show
+        ).snapshot(rows)
         for kind in kinds
     }
     cells = []

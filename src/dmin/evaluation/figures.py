@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.figure import Figure
 
+from dmin.evaluation.quality import Reliability
 from dmin.files import write_atomic
 
 INK, ACCENT, PALE = "#1f2933", "#0b6e99", "#d9822b"
@@ -116,3 +117,37 @@ def svg_text(figure: Figure) -> str:
     figure.savefig(buffer, format="svg")
     text = buffer.getvalue()
     return text[text.index("<svg") :]
+
+
+def reliability_figure(before: Reliability, after: Reliability) -> Figure:
+    """Accuracy against confidence, before and after calibration; on the diagonal a probability means what it says."""
+    figure = Figure(figsize=(8.4, 3.9), layout="constrained")
+    for column, (title, found) in enumerate((("the head's own scale", before), ("calibrated", after)), 1):
+        axes = figure.add_subplot(1, 2, column)
+        axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle="--")
+        sizes = np.array(found.texts, dtype=float)
+        axes.bar(found.confidence, found.accuracy, width=0.05, color=ACCENT, alpha=0.35)
+        axes.scatter(found.confidence, found.accuracy, s=10 + 150 * sizes / max(1.0, sizes.sum()), color=ACCENT)
+        axes.set_title(f"{title}: expected calibration error {100 * found.error:.1f} %", fontsize=9)
+        axes.set_xlabel("probability of the answer")
+        axes.set_ylabel("part of the answers that are right")
+        axes.set_xlim(0, 1)
+        axes.set_ylim(0, 1)
+        axes.grid(alpha=0.25)
+    return figure
+
+
+def refusal_figure(belongs: Any, strangers: Any, threshold: float | None) -> Figure:
+    """The highest cosines of what belongs and of what does not, with the threshold between them."""
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    axes = figure.add_subplot()
+    low = float(min(np.min(belongs), np.min(strangers)))
+    bins = np.linspace(low, 1.0, 50).tolist()
+    axes.hist(belongs, bins, density=True, alpha=0.6, color=ACCENT, label=f"belongs ({len(belongs)} texts)")
+    axes.hist(strangers, bins, density=True, alpha=0.6, color=PALE, label=f"belongs nowhere ({len(strangers)})")
+    if threshold is not None:
+        axes.axvline(threshold, color=INK, linestyle="--", linewidth=1, label=f"refused below {threshold:.2f}")
+    axes.set_xlabel("highest cosine to a class")
+    axes.set_yticks([])
+    axes.legend(fontsize=8)
+    return figure

@@ -18,7 +18,7 @@ def run_results(run: Path, way: int, shot: int, episodes: int) -> tuple[EpisodeR
     chosen = draw_episodes(corpus, classes.test, way, shot, config.queries if config else 10, episodes)
     rows = [row for label in classes.test for row in corpus.by_class[label]]
     kind: Inputs = "tokens" if model.method.inputs == "tokens" else "vectors"
-    table = TextSource(corpus, rows, model.encoder, frozen=True, kind=kind, cache=VectorCache()).snapshot(rows)
+    table = TextSource(corpus.texts, rows, model.encoder, frozen=True, kind=kind, cache=VectorCache()).snapshot(rows)
     title = f"{model.method.title}, {way}-way {shot}-shot on {corpus.name}"
     return run_episodes(MethodScorer(model.method, table), chosen, description=title, show=True), title
 

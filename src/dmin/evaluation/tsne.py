@@ -47,7 +47,7 @@ def memory_effect(run: Path, data: str | None, split: str | None, way: int, shot
     sampler = EpisodeSampler(corpus, classes.test, way, shot, 1, seed)
     sets = [sampler.episode(number) for number in range(SETS)]
     rows = [row for episode in sets for texts in episode.support for row in texts]
-    source = TextSource(corpus, rows, model.encoder, frozen=True, cache=VectorCache())
+    source = TextSource(corpus.texts, rows, model.encoder, frozen=True, cache=VectorCache())
     labels = [number for number in range(way) for _ in range(shot)]
     scores = []
     first: list[Any] = []

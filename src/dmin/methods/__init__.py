@@ -10,6 +10,7 @@ from dmin.errors import unknown_name
 from dmin.methods.ataml import ATAML
 from dmin.methods.base import EpisodeTensors, FewShotMethod, TokenStates, check_options
 from dmin.methods.dmin import DMIN
+from dmin.methods.dmin_plus import DMINPlus
 from dmin.methods.finetune import FineTune
 from dmin.methods.hatt import HATT
 from dmin.methods.induction import Induction
@@ -24,7 +25,7 @@ from dmin.methods.relation import Relation
 METHODS: dict[str, type[FewShotMethod]] = {
     method.name: method
     for method in (
-        FineTune, ATAML, Relation, Induction, HATT, LwoF, DMIN, Prototypical, Matching, Nearest, Logistic,
+        FineTune, ATAML, Relation, Induction, HATT, LwoF, DMIN, DMINPlus, Prototypical, Matching, Nearest, Logistic,
     )
 }  # fmt: skip
 
@@ -60,6 +61,7 @@ __all__ = [
     "DMIN",
     "HATT",
     "METHODS",
+    "DMINPlus",
     "EpisodeTensors",
     "FewShotMethod",
     "FineTune",

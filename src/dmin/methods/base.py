@@ -41,6 +41,7 @@ class EpisodeTensors:
         None  # [B, Lb, d]: texts of base classes outside the episode, where a method asks for them
     )
     base_labels: Tensor | None = None  # [B, Lb]: their rows in the base memory
+    named: bool = False  # is the last support row of each class its name?
 
 
 class FewShotMethod(nn.Module):
@@ -57,6 +58,9 @@ class FewShotMethod(nn.Module):
     episodes_from_base: ClassVar[bool] = False  # episodes are made of base classes, with base queries beside them
     freezes_encoder: bool = False  # stage 2 leaves the encoder as stage 1 made it
     learning_rate: ClassVar[float] = 1e-3  # of its own weights, unless the configuration says otherwise
+    scalar_learning_rate: ClassVar[float | None] = None  # of its gates and scales; None: like the other weights
+    learns_names: ClassVar[bool] = False  # can be trained with class names among the support
+    gives_cosines: ClassVar[bool] = False  # score / temperature is a cosine, each class scored on its own
 
     @property
     def note(self) -> str:
@@ -90,15 +94,34 @@ class FewShotMethod(nn.Module):
         """The work that each example allows on its own, [..., d] -> [..., d]: done once and kept by a classifier."""
         return support
 
-    def score_prepared(self, prepared: Tensor, query: Tensor, mask: Tensor | None = None) -> Tensor:
-        """`forward` on support that went through `prepare`."""
+    def score_prepared(
+        self, prepared: Tensor, query: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
+    ) -> Tensor:
+        """`forward` on support that went through `prepare`.
+
+        `row_weights` [..., C, K] let a row count for more or less than an example; methods that do not sum over the
+        examples count it as one.
+        """
+        del row_weights
         scores: Tensor = self(prepared, query, mask)
         return scores
 
-    def contributions(self, prepared: Tensor, query: Tensor, mask: Tensor | None = None) -> Tensor:
+    def contributions(
+        self, prepared: Tensor, query: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
+    ) -> Tensor:
         """Each prepared example's share of each score: [..., L, C, K], for the methods whose score divides."""
-        del prepared, query, mask
+        del prepared, query, mask, row_weights
         raise TypeError(f"{type(self).__name__} does not divide its scores among the examples")
+
+    def memory_weights(self, support: Tensor) -> Tensor | None:
+        """How much of each base class each example [..., d] took up: [..., N]; None where no memory is read."""
+        del support
+        return None
+
+    def base_scores(self, query: Tensor) -> Tensor:
+        """Scores of the base classes [..., L, N], in the scale of the novel ones."""
+        del query
+        raise TypeError(f"{type(self).__name__} keeps no base classes")
 
     def loss(self, scores: Tensor, labels: Tensor) -> Tensor:
         """Mean cross-entropy over all queries (Eq. 14); scores [..., L, C], labels [..., L]."""

@@ -42,6 +42,7 @@ class DMIN(FewShotMethod):
     name: ClassVar[str] = "dmin"
     title: ClassVar[str] = "DMIN"
     needs_memory: ClassVar[bool] = True
+    gives_cosines: ClassVar[bool] = True
     learning_rate: ClassVar[float] = 1e-4  # 1e-3 drives the routing away from the identity before it learns
 
     def __init__(
@@ -108,9 +109,11 @@ class DMIN(FewShotMethod):
         """DMM of each example on its own."""
         return self.adapt(support)
 
-    def score_prepared(self, prepared: Tensor, query: Tensor, mask: Tensor | None = None) -> Tensor:
+    def score_prepared(
+        self, prepared: Tensor, query: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
+    ) -> Tensor:
         """QIM and cosine, for adapted examples [..., C, K, d]."""
-        class_vectors = self.induce(prepared, query, mask)  # [..., L, C, d]
+        class_vectors = self.induce(prepared, query, mask, row_weights)  # [..., L, C, d]
         return self.scale * cosine(query.unsqueeze(-2), class_vectors)
 
     def adapt(self, support: Tensor, base_rows: Tensor | None = None) -> Tensor:
@@ -125,43 +128,59 @@ class DMIN(FewShotMethod):
         adapted: Tensor = self.memory_routing(self.base_memory, support, own)
         return adapted
 
-    def induce(self, adapted: Tensor, query: Tensor, mask: Tensor | None = None) -> Tensor:
+    def memory_weights(self, support: Tensor) -> Tensor | None:
+        """The final routing weights of DMM, mean over the capsules: [..., d] -> [..., N]."""
+        if self.memory_routing is None:
+            return None
+        return self.memory_routing.route(self.base_memory, support).weights.mean(dim=-1)
+
+    def base_scores(self, query: Tensor) -> Tensor:
+        """τ·cos(e_q, W_base): the paper's classifier over the base classes, [..., L, N]."""
+        return self.scale * unit(query) @ unit(self.base_memory).T
+
+    def induce(
+        self, adapted: Tensor, query: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
+    ) -> Tensor:
         """QIM: e_c = DMR({e'_{c,s}}, e_q) for each query and class, Eq. 10: -> [..., L or 1, C, d]."""
+        weights = self._weights(adapted, mask, row_weights)
         if self.query_routing is None:
+            if weights is not None:
+                adapted = adapted * weights.unsqueeze(-1)
             return masked_mean(adapted, mask).unsqueeze(-3)  # [..., 1, C, d]
         class_vectors: Tensor = self.query_routing(
             adapted.unsqueeze(-4),  # [..., 1, C, K, d]
             query.unsqueeze(-2),  # [..., L, 1, d]
             None if mask is None else mask.unsqueeze(-3),  # [..., 1, C, K]
-            self._gain(adapted, mask),
+            None if weights is None else weights.unsqueeze(-3),  # [..., 1, C, K]
         )
         return class_vectors
 
-    def _gain(self, adapted: Tensor, mask: Tensor | None) -> Tensor | None:
-        """[..., 1, C]: min(1, row limit / number of examples)."""
+    def _weights(self, adapted: Tensor, mask: Tensor | None, row_weights: Tensor | None) -> Tensor | None:
+        """What each row counts [..., C, K]: its own weight, and all of a class's together at most `row_limit`."""
         if self.row_limit is None:
-            return None
-        sizes = (
-            torch.full(adapted.shape[:-2], adapted.shape[-2], device=adapted.device) if mask is None else mask.sum(-1)
-        )
-        return (self.row_limit / sizes.clamp_min(1)).clamp_max(1.0).to(adapted.dtype).unsqueeze(-2)
+            return row_weights
+        weights = torch.ones_like(adapted[..., 0]) if row_weights is None else row_weights
+        shown = weights if mask is None else weights * mask
+        total = shown.sum(dim=-1, keepdim=True).clamp_min(COSINE_EPSILON)
+        return weights * (self.row_limit / total).clamp_max(1.0)
 
-    def contributions(self, prepared: Tensor, query: Tensor, mask: Tensor | None = None) -> Tensor:
+    def contributions(
+        self, prepared: Tensor, query: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
+    ) -> Tensor:
         """Each adapted example's exact share of each score: [..., L, C, K], adding up over K to `forward`.
 
         A class vector is, capsule by capsule, s_j·Σ_i w_ij·m̂_ij, so its dot product with the query splits over i.
         """
-        adapted = prepared  # [..., C, K, d]
+        weights = self._weights(prepared, mask, row_weights)  # [..., C, K]
         if self.query_routing is None:
-            rows, weights = adapted, torch.ones_like(adapted[..., 0]) if mask is None else mask.to(adapted.dtype)
-            parts = (weights / weights.sum(dim=-1, keepdim=True).clamp_min(1)).unsqueeze(-1) * rows  # [..., C, K, d]
-            parts = parts.unsqueeze(-4)  # [..., 1, C, K, d]
+            rows = prepared if weights is None else prepared * weights.unsqueeze(-1)
+            parts = (rows if mask is None else rows * mask.unsqueeze(-1)).unsqueeze(-4)  # [..., 1, C, K, d]
         else:
             routing = self.query_routing
-            memory, asked = adapted.unsqueeze(-4), query.unsqueeze(-2)
+            memory, asked = prepared.unsqueeze(-4), query.unsqueeze(-2)
             shown = None if mask is None else mask.unsqueeze(-3)
-            weights = routing.route(memory, asked, shown, self._gain(adapted, mask)).weights
-            weighed = weights.unsqueeze(-1) * routing.capsule_vectors(memory)  # [..., L, C, K, l, v]; 0 where masked
+            found = routing.route(memory, asked, shown, None if weights is None else weights.unsqueeze(-3)).weights
+            weighed = found.unsqueeze(-1) * routing.capsule_vectors(memory)  # [..., L, C, K, l, v]; 0 where masked
             total = weighed.sum(dim=-3, keepdim=True)  # [..., L, C, 1, l, v]
             squared = (total * total).sum(dim=-1, keepdim=True)
             shrink = squared / (1 + squared) / torch.sqrt(squared + SQUASH_EPSILON)  # squash(x) = shrink(x)·x

@@ -11,7 +11,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from dmin.methods.base import COSINE_EPSILON, FewShotMethod, cosine, masked_mean, unit
+from dmin.methods.base import COSINE_EPSILON, FewShotMethod, unit
 
 
 class Nearest(FewShotMethod):
@@ -20,19 +20,34 @@ class Nearest(FewShotMethod):
     name: ClassVar[str] = "nearest"
     title: ClassVar[str] = "nearest prototype"
     meta_trained: ClassVar[bool] = False
+    gives_cosines: ClassVar[bool] = True
 
     def forward(
         self, support: Tensor, query: Tensor, mask: Tensor | None = None, base_rows: Tensor | None = None
     ) -> Tensor:
         """Scores in [-1, 1], [..., L, C]."""
         del base_rows
-        prototypes = masked_mean(unit(support), mask)  # [..., C, d]
-        return cosine(query.unsqueeze(-2), prototypes.unsqueeze(-3))
+        return self.score_prepared(support, query, mask)
 
-    def contributions(self, prepared: Tensor, query: Tensor, mask: Tensor | None = None) -> Tensor:
+    def score_prepared(
+        self, prepared: Tensor, query: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
+    ) -> Tensor:
+        """The same with weights of the rows."""
+        prototypes = weighted_rows(prepared, mask, row_weights).sum(dim=-2)  # [..., C, d]
+        return torch.einsum("...ld,...cd->...lc", unit(query), unit(prototypes))
+
+    def contributions(
+        self, prepared: Tensor, query: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
+    ) -> Tensor:
         """Each support example's exact share of each score: [..., L, C, K], adding up over K to `forward`."""
-        rows = unit(prepared)  # [..., C, K, d]
-        if mask is not None:
-            rows = rows * mask.unsqueeze(-1)
+        rows = weighted_rows(prepared, mask, row_weights)  # [..., C, K, d]
         size: Tensor = torch.linalg.vector_norm(rows.sum(dim=-2), dim=-1).clamp_min(COSINE_EPSILON)  # [..., C]
         return torch.einsum("...ckd,...ld->...lck", rows, unit(query)) / size[..., None, :, None]
+
+
+def weighted_rows(support: Tensor, mask: Tensor | None, row_weights: Tensor | None) -> Tensor:
+    """Support vectors of norm 1, times their weights; 0 where masked. [..., C, K, d]."""
+    rows = unit(support)
+    if mask is not None:
+        rows = rows * mask.unsqueeze(-1)
+    return rows if row_weights is None else rows * row_weights.unsqueeze(-1)

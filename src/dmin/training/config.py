@@ -44,6 +44,18 @@ class MetaSettings(_Settings):
     validate_every: int = Field(default=100, ge=1, description="episodes between validations")
     validation_episodes: int = Field(default=100, ge=1, description="fixed episodes of the validation classes")
     patience: int = Field(default=10, ge=1, description="stop after so many validations without a better accuracy")
+    ways: tuple[int, int] | None = Field(
+        default=None, description="vary the classes in a training episode between these; without, always `way`"
+    )
+    shots: tuple[int, ...] | None = Field(
+        default=None, description="choose the support texts a class from these; without, always `shot`"
+    )
+    names: float = Field(
+        default=0.0, ge=0, le=1, description="part of the training episodes in which classes have their name as a row"
+    )
+    scalar_learning_rate: float | None = Field(
+        default=None, gt=0, description="of gates and scales; the method's default without one"
+    )
 
 
 class TrainConfig(_Settings):
@@ -54,7 +66,8 @@ class TrainConfig(_Settings):
         'none'
     """
 
-    data: str = Field(default="starter", description="a named set, a file, or a Hugging Face id")
+    data: str = Field(default="starter", description="a named set, a file, or a Hugging Face id; several by commas")
+    exclude: tuple[str, ...] = Field(default=(), description="labelled files whose texts are left out of the data")
     split: str | None = Field(default=None, description="a class split of the data, by name")
     split_seed: int | None = Field(default=None, description="draw a class split by this seed instead")
     split_sizes: tuple[int, int, int] | None = Field(
@@ -96,6 +109,11 @@ class TrainConfig(_Settings):
         if isinstance(value, str) and value != "all":
             return int(value) if value.isdigit() else tuple(name.strip() for name in value.split(","))
         return tuple(value) if isinstance(value, list) else value
+
+    @field_validator("exclude", mode="before")
+    @classmethod
+    def _files(cls, value: Any) -> Any:
+        return tuple(part for part in value.split(",") if part) if isinstance(value, str) else value
 
     @field_validator("split_sizes", mode="before")
     @classmethod

@@ -63,6 +63,7 @@ class LoopSettings:
     warm_up: float
     clip: float
     seed: int
+    scalar_learning_rate: float | None = None  # of gates and scales of the head; without one, like its other weights
 
 
 class Loop:
@@ -219,20 +220,24 @@ def make_optimizer(network: nn.Module, settings: LoopSettings) -> AdamW:
 
     The rest is class vectors, scales and maps that start at the identity: pulling those to zero would hurt.
     """
-    groups: dict[str, list[tuple[str, nn.Parameter]]] = {"head": [], "matrices": [], "vectors": []}
+    groups: dict[str, list[tuple[str, nn.Parameter]]] = {"head": [], "scalars": [], "matrices": [], "vectors": []}
     for name, weight in network.named_parameters():
         if weight.requires_grad:
-            kind = "head" if not name.startswith("encoder.") else "matrices" if weight.ndim > 1 else "vectors"
+            if name.startswith("encoder."):
+                kind = "matrices" if weight.ndim > 1 else "vectors"
+            else:
+                kind = "scalars" if weight.ndim == 0 and settings.scalar_learning_rate else "head"
             groups[kind].append((name, weight))
     rate = {"head": settings.learning_rate, "matrices": settings.encoder_learning_rate}
     rate["vectors"] = settings.encoder_learning_rate
+    rate["scalars"] = settings.scalar_learning_rate or settings.learning_rate
     return AdamW(
         [
             {
                 "params": named,
                 "lr": rate[kind],
                 "peak": rate[kind],
-                "warm": kind != "head",
+                "warm": kind in ("matrices", "vectors"),
                 "weight_decay": settings.weight_decay if kind == "matrices" else 0.0,
             }
             for kind, named in groups.items()

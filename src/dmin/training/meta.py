@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dmin.data import Corpus, Episode, EpisodeList, EpisodeSampler
+from dmin.data import Corpus, Episode, EpisodeList, EpisodeSampler, VariedSampler
 from dmin.encoder import EncoderNetwork
 from dmin.methods import EpisodeTensors, FewShotMethod
 from dmin.methods.base import Inputs
@@ -24,6 +24,7 @@ class EpisodeBatch:
         episodes: the episodes.
         base_rows: each base class's row in the memory.
         base_queries: for each episode, (index of a text, row of its base class) of queries from other base classes.
+        name_rows: where each class's name stands among the texts, if names take part as last support rows.
     """
 
     def __init__(
@@ -31,8 +32,13 @@ class EpisodeBatch:
         episodes: Sequence[Episode],
         base_rows: Mapping[str, int],
         base_queries: Sequence[Sequence[tuple[int, int]]] = (),
+        name_rows: Mapping[str, int] | None = None,
     ) -> None:
         support = torch.tensor([episode.support for episode in episodes])  # [B, C, K]
+        self.named = name_rows is not None
+        if name_rows is not None:
+            names = torch.tensor([[[name_rows[label]] for label in episode.classes] for episode in episodes])
+            support = torch.cat([support, names], dim=-1)  # [B, C, K + 1]
         query = torch.tensor([episode.query_rows for episode in episodes])  # [B, L]
         others = torch.tensor(base_queries, dtype=torch.long).reshape(len(episodes), -1, 2)  # [B, Lb, 2]
         parts = [support, query, others[..., 0]]
@@ -57,6 +63,7 @@ class EpisodeBatch:
             self.base_rows.to(device),
             asked if isinstance(asked, Tensor) else None,
             self.base_labels.to(device) if joint else None,
+            self.named,
         )
 
 
@@ -106,12 +113,14 @@ class MetaStage:
         self,
         network: EpisodeNetwork,
         source: TextSource,
-        sampler: EpisodeSampler,
+        sampler: EpisodeSampler | VariedSampler,
         validation: EpisodeList,
         base_rows: Mapping[str, int],
         settings: MetaSettings,
         accelerator: Any,
+        name_rows: Mapping[str, int] | None = None,
     ) -> None:
+        self.name_rows, self.names = name_rows, settings.names
         self.network, self.source, self.sampler, self.validation = network, source, sampler, validation
         self.base_rows, self.accelerator, self.batch = base_rows, accelerator, settings.batch
         self.per_step = settings.batch * accelerator.num_processes
@@ -129,7 +138,8 @@ class MetaStage:
         asked = (
             [self.base_queries.draw(n, e) for n, e in zip(numbers, episodes, strict=True)] if self.base_queries else []
         )
-        batch = EpisodeBatch(episodes, self.base_rows, asked)
+        named = np.random.default_rng([self.sampler.seed, 6, first]).random() < self.names
+        batch = EpisodeBatch(episodes, self.base_rows, asked, self.name_rows if named else None)
         loss, scores = network(self.source.inputs(batch.rows), batch)
         return loss, (scores.argmax(-1) == batch.labels.to(scores.device)).float().mean()
 

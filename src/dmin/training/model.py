@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 from dmin.encoder import Encoder
 from dmin.errors import DataError, ModelError, StorageError
 from dmin.files import read_json, read_tensors, write_json, write_tensors
+from dmin.hub import fetch_folder
 from dmin.methods import FewShotMethod, create
 
 FORMAT = 1
@@ -85,12 +87,28 @@ def save_head(folder: Path, model: TrainedModel) -> None:
     )
 
 
-def load_model(folder: Path, *, device: str | None = None) -> TrainedModel:
-    """Load a run folder (or its `model/`), checking that head and encoder belong together."""
+def shipped_head() -> Path:
+    """The folder of the head that comes with the package, for the embedded encoder."""
+    return Path(str(resources.files("dmin") / "shipped"))
+
+
+def model_folder(model: str | Path) -> Path:
+    """The folder of a trained model: of a run, of its `model/`, or fetched from the Hugging Face hub by id."""
+    folder = Path(model).expanduser()
     if not folder.is_dir():
-        raise ModelError(f"no such run or model folder: {folder}")
-    if (folder / "model").is_dir():
-        folder = folder / "model"
+        name = str(model)
+        if name.count("/") != 1 or name.startswith((".", "/", "~")):
+            raise ModelError(f"no such run or model folder: {folder}")
+        folder = fetch_folder(name)
+    return folder / "model" if (folder / "model").is_dir() else folder
+
+
+def load_model(model: str | Path, *, device: str | None = None) -> TrainedModel:
+    """Load a run folder (or its `model/`) or a hub id, checking that head and encoder belong together.
+
+    A folder that holds a head alone belongs to the embedded encoder.
+    """
+    folder = model_folder(model)
     if not (folder / "head.json").is_file():
         raise ModelError(
             f"{folder} holds no trained head (head.json): is the training finished? see dmin train --resume"
@@ -101,7 +119,8 @@ def load_model(folder: Path, *, device: str | None = None) -> TrainedModel:
         raise ModelError(str(error)) from error
     if stored.get("format") != FORMAT:
         raise ModelError(f"{folder}: head format {stored.get('format')!r}; this version reads format {FORMAT}")
-    encoder = Encoder(str(folder), pooling=stored["pooling"], max_length=stored["max_length"], device=device)
+    source = str(folder) if (folder / "config.json").is_file() else "default"
+    encoder = Encoder(source, pooling=stored["pooling"], max_length=stored["max_length"], device=device)
     if encoder.fingerprint != stored["encoder_fingerprint"]:
         raise ModelError(f"{folder}: the head was trained with another encoder than the one beside it")
     info = HeadInfo(

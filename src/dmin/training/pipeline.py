@@ -5,17 +5,19 @@ from __future__ import annotations
 import shlex
 import shutil
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from dmin.encoder import Encoder
+from dmin.encoder import Encoder, VectorCache
 from dmin.errors import ConfigError
 from dmin.files import write_atomic
-from dmin.methods import method_class
+from dmin.methods import FewShotMethod, method_class
 from dmin.methods.base import Inputs
+from dmin.training.calibration import calibrate
 from dmin.training.checkpoint import CheckpointStore
 from dmin.training.config import TrainConfig, differences, load_config
 from dmin.training.loop import Loop
@@ -83,7 +85,8 @@ class Trainer:
         if config.tune == "lora":
             merge_lora(encoder.network)
         encoder.refresh()
-        model = TrainedModel(encoder, method.eval(), self._info())
+        method.eval()
+        model = TrainedModel(encoder, method, replace(self._info(), calibration=self._calibration(method)))
         if accelerator.is_main_process:
             save_model(self.out / "model", model)
         accelerator.wait_for_everyone()
@@ -98,9 +101,23 @@ class Trainer:
             hint += f" (started again by the same launcher, with {accelerator.num_processes} processes)"
         return Loop(accelerator, store, log, show=self.show and accelerator.is_main_process, resume_hint=hint)
 
+    def _calibration(self, method: FewShotMethod) -> dict[str, Any] | None:
+        """What the head's cosines mean, by the validation classes."""
+        cache = VectorCache() if self.config.tune == "none" else None
+        encoder = self.encoder
+
+        def encode(texts: Sequence[str]) -> torch.Tensor:
+            found = encoder.encode(texts) if cache is None else cache.encode(encoder, texts)
+            return torch.from_numpy(found).to(encoder.network.device)
+
+        found = calibrate(method, self.task.corpus, self.task.split.valid, encode, self.config.seed)
+        return found.as_dict() if found else None
+
     def _info(self) -> HeadInfo:
         config, encoder, task = self.config, self.encoder, self.task
         trained_on = {"data": task.corpus.name, "split": task.split_name, "tune": config.tune, "seed": config.seed}
+        if config.exclude:
+            trained_on["exclude"] = [Path(file).name for file in config.exclude]
         return HeadInfo(
             config.method, config.options, config.way, config.shot, encoder.width, task.base_classes, encoder.pooling,
             encoder.max_length, trained_on,

@@ -8,7 +8,6 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from dmin.data import Corpus
 from dmin.encoder import Encoder, EncoderNetwork, TokenBatch, VectorCache
 from dmin.methods import TokenStates
 from dmin.methods.base import Inputs
@@ -53,10 +52,10 @@ class TokenTable:
 
 
 class TextSource:
-    """Gives the texts of a corpus, by index, as a network's inputs.
+    """Gives texts, by index, as a network's inputs.
 
     Args:
-        corpus: the texts.
+        texts: all of them; indices count in this list.
         rows: indices of the texts that will be asked for.
         encoder: makes the vectors or tokens.
         frozen: True encodes every text once; False hands out token ids for an encoder that learns.
@@ -67,7 +66,7 @@ class TextSource:
 
     def __init__(
         self,
-        corpus: Corpus,
+        texts: Sequence[str],
         rows: Iterable[int],
         encoder: Encoder,
         *,
@@ -77,16 +76,16 @@ class TextSource:
         show: bool = False,
     ) -> None:
         self.rows = sorted(set(rows))
-        self.size = len(corpus.texts)
+        self.size = len(texts)
         self.encoder, self.kind = encoder, kind
-        texts = [corpus.texts[index] for index in self.rows]
+        chosen = [texts[index] for index in self.rows]
         self._tokens = (
-            dict(zip(self.rows, encoder.tokenize(texts), strict=True)) if not frozen or kind != "vectors" else {}
+            dict(zip(self.rows, encoder.tokenize(chosen), strict=True)) if not frozen or kind != "vectors" else {}
         )
         self._table: EncodedTexts | None = None
         if frozen and kind == "vectors":
             encode = encoder.encode if cache is None else lambda t, **o: cache.encode(encoder, t, **o)
-            vectors = torch.from_numpy(encode(texts, show_progress=show)).to(encoder.network.device)
+            vectors = torch.from_numpy(encode(chosen, show_progress=show)).to(encoder.network.device)
             self._table = VectorTable(self.size, self.rows, vectors)
         elif frozen:
             self._table = self._encode_now(show=show)

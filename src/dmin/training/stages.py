@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -35,7 +35,10 @@ def open_source(
 ) -> TextSource:  # fmt: skip
     """The texts of some parts of the split; the cache of vectors is used when the encoder is not being tuned."""
     cache = VectorCache() if config.tune == "none" else None
-    return TextSource(task.corpus, task.rows(*parts), encoder, frozen=frozen, kind=kind, cache=cache, show=show)
+    names = task.name_rows.values() if config.stage2.names else ()
+    return TextSource(
+        task.texts, [*task.rows(*parts), *names], encoder, frozen=frozen, kind=kind, cache=cache, show=show
+    )
 
 
 def train_stage1(
@@ -87,12 +90,17 @@ def train_stage2(
     """Meta-train the method (and the encoder, where it learns) on episodes."""
     tuned = config.tune != "none" and not method.freezes_encoder
     if not tuned and not source.frozen:  # the encoder rests from here on: encode every text once
-        source = TextSource(task.corpus, source.rows, encoder, frozen=True, kind=source.kind)
+        source = TextSource(task.texts, source.rows, encoder, frozen=True, kind=source.kind)
     network = EpisodeNetwork(encoder.network if tuned else None, method, bf16=tuned and wants_bf16(config, encoder))
     network.to(loop.accelerator.device)
-    stage = MetaStage(network, source, task.sampler, task.validation, task.base_rows, config.stage2, loop.accelerator)
+    stage = MetaStage(
+        network, source, task.sampler, task.validation, task.base_rows, config.stage2, loop.accelerator,
+        name_rows=task.name_rows,
+    )  # fmt: skip
     rate = config.stage2.learning_rate or method.learning_rate
-    return loop.run(stage, loop_settings(config, rate, config.stage2.encoder_learning_rate), resumed)
+    settings = loop_settings(config, rate, config.stage2.encoder_learning_rate)
+    scalars = config.stage2.scalar_learning_rate or method.scalar_learning_rate
+    return loop.run(stage, replace(settings, scalar_learning_rate=scalars), resumed)
 
 
 def loop_settings(config: TrainConfig, rate: float, encoder_rate: float) -> LoopSettings:

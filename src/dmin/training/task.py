@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import torch
 
-from dmin.data import ClassSplit, Corpus, EpisodeList, EpisodeSampler, choose_split, load_corpus
+from dmin.data import (
+    ClassSplit,
+    Corpus,
+    EpisodeList,
+    EpisodeSampler,
+    VariedSampler,
+    choose_split,
+    leave_out,
+    load_corpus,
+)
+from dmin.data.readers import read_corpus
 from dmin.errors import ConfigError, DataError, unknown_name
 from dmin.methods import create, method_class
 from dmin.methods.base import check_options
@@ -26,12 +38,22 @@ class Task:
     split_name: str
     split: ClassSplit
     base_classes: tuple[str, ...]
-    sampler: EpisodeSampler
+    sampler: EpisodeSampler | VariedSampler
     validation: EpisodeList
 
     def rows(self, *parts: str) -> list[int]:
         """Indices of all texts of the classes of some parts."""
         return [row for part in parts for label in self.split.part(part) for row in self.corpus.by_class[label]]
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """The texts of the corpus, then the names of its classes."""
+        return (*self.corpus.texts, *(self.corpus.name_of(label) for label in self.corpus.classes))
+
+    @cached_property
+    def name_rows(self) -> dict[str, int]:
+        """Where each class's name stands in `texts`."""
+        return {label: len(self.corpus.texts) + number for number, label in enumerate(self.corpus.classes)}
 
     @property
     def base_rows(self) -> dict[str, int]:
@@ -43,14 +65,14 @@ def prepare_task(config: TrainConfig, warn: Callable[[str], None], corpus: Corpu
     """Load the data (unless given), choose classes and draw the validation episodes."""
     method = method_class(config.method)
     check_options(method, config.options)
-    corpus = corpus or load_corpus(config.data, text_column=config.text_column, label_column=config.label_column)
+    corpus = corpus or open_corpus(config)
     split_name, split = choose_split(corpus, config.split, config.split_seed, config.split_sizes)
     base = choose_base(config, split)
     if method.episodes_from_base:
         drawn = base
     else:
         drawn = split.train if config.episode_classes == "all" else tuple(c for c in split.train if c not in base)
-    sampler = EpisodeSampler(corpus, drawn, config.way, config.shot, config.queries, config.seed)
+    sampler = make_sampler(config, corpus, drawn)
     if sampler.left_out:
         warn(_left_out(sampler))
     enough, _ = corpus.large_enough(split.valid, config.shot + config.queries)
@@ -68,6 +90,28 @@ def prepare_task(config: TrainConfig, warn: Callable[[str], None], corpus: Corpu
         warn(f"only {way} validation classes are large enough: validating {way}-way instead of {config.way}-way")
     judge = EpisodeSampler(corpus, split.valid, way, config.shot, config.queries, VALIDATION_SEED + config.seed)
     return Task(corpus, split_name, split, base, sampler, judge.take(config.stage2.validation_episodes))
+
+
+def open_corpus(config: TrainConfig) -> Corpus:
+    """The data of a configuration, without the texts that it leaves out."""
+    corpus = load_corpus(config.data, text_column=config.text_column, label_column=config.label_column)
+    texts = [text for file in config.exclude for text in read_corpus(Path(file)).texts]
+    return leave_out(corpus, texts) if texts else corpus
+
+
+def make_sampler(config: TrainConfig, corpus: Corpus, classes: Sequence[str]) -> EpisodeSampler | VariedSampler:
+    """Training episodes: of one shape, or of varied ones."""
+    settings = config.stage2
+    if settings.names and not method_class(config.method).learns_names:
+        raise ConfigError(f"stage2.names: {config.method} cannot learn from class names; dmin-plus can")
+    if settings.ways is None and settings.shots is None:
+        return EpisodeSampler(corpus, classes, config.way, config.shot, config.queries, config.seed)
+    ways, shots = settings.ways or (config.way, config.way), settings.shots or (config.shot,)
+    if not 2 <= ways[0] <= ways[1] or min(shots) < 1:
+        raise ConfigError(
+            f"stage2.ways {list(ways)} and stage2.shots {list(shots)}: from at least 2 classes, 1 text up"
+        )
+    return VariedSampler(corpus, classes, ways, shots, config.queries, config.seed, settings.batch)
 
 
 def choose_base(config: TrainConfig, split: ClassSplit) -> tuple[str, ...]:
@@ -97,7 +141,7 @@ def check_method(config: TrainConfig, task: Task, dim: int) -> None:
         raise ConfigError(f"{config.method}: {error}") from error
 
 
-def _left_out(sampler: EpisodeSampler) -> str:
+def _left_out(sampler: EpisodeSampler | VariedSampler) -> str:
     names = ", ".join(sampler.left_out[:5]) + (" ..." if len(sampler.left_out) > 5 else "")
     return (
         f"{len(sampler.left_out)} training classes have fewer than {sampler.shot} + {sampler.queries} texts and are left "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dmin.classifier.labels import is_wordy, name_text
+from dmin.data.labels import is_wordy, name_text
 
 
 @pytest.mark.parametrize(

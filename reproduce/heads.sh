@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# The head that comes with the package, and its siblings: each sibling is trained without the set that it is measured on
+# (hwu64 stands for liu54 too, which overlaps it and is never used), and all of them without any leaderboard test text.
+# DMIN_DATA must name the folder of the public sets. Usage: reproduce/heads.sh [train | measure | ship]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+PATH="$PWD/.venv/bin:$PATH"
+out=runs/heads
+board() { echo "$DMIN_DATA/$1/leaderboard/$2.jsonl"; }
+tests="$(board banking77 test),$(board clinc150 test),$(board hwu64 test)"
+
+head() { # NAME DATA SIZES
+    dmin train --config reproduce/head.yaml --data "$2" --split-sizes "$3" --exclude "$tests" --out "$out/$1" --overwrite
+}
+
+train() {
+    head without-banking77 clinc150,hwu64 171/43/0
+    head without-clinc150 banking77,hwu64 113/28/0
+    head without-hwu64 banking77,clinc150 182/45/0
+    head shipped banking77,clinc150,hwu64 233/58/0
+}
+
+measure() { # all classes at once, 5 and 10 examples, with and without names; then strangers
+    for set in banking77 clinc150 hwu64; do
+        for shot in 5 10; do
+            for names in names no-names; do
+                dmin evaluate "$out/without-$set" --examples "$(board $set train_$shot)" --test "$(board $set test)" \
+                    --$names --out "$out/leaderboard/$set-$shot-$names"
+            done
+        done
+    done
+    dmin evaluate "$out/without-clinc150" --examples "$(board clinc150 train_5)" --test "$(board clinc150 test)" \
+        --outside "$DMIN_DATA/clinc150/oos.jsonl" --reject auto --out "$out/leaderboard/refusal"
+    python reproduce/leaderboard.py "$out/leaderboard" reproduce
+}
+
+ship() {
+    dmin model head "$out/shipped" --out src/dmin/shipped --max-length 256 --notes reproduce/shipped-notes.md
+}
+
+for step in "${@:-train measure ship}"; do
+    for one in $step; do "$one"; done
+done

@@ -1,0 +1,137 @@
+"""What computes inside a classifier: texts to vectors, vectors to cosines; shipped, trained, plain, or brought along."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dmin.classifier.support import ClassSupport, Knowledge
+from dmin.classifier.vectors import PRECOMPUTED, VectorText
+from dmin.encoder import Encoder
+from dmin.encoder.encoder import check_texts
+from dmin.errors import ConfigError, DataError
+from dmin.methods import DMIN, FewShotMethod, create
+from dmin.training import load_model, shipped_head
+from dmin.training.calibration import Calibration
+
+# Floats of one intermediate tensor [queries, classes, examples, width]; bounds the memory of a prediction.
+_BLOCK = 32_000_000
+PLAIN_SCALE = 20.0  # of probabilities where nothing was calibrated
+
+Encode = Callable[[Sequence[str]], Any]
+
+
+@dataclass(frozen=True)
+class Model:
+    """An encoder (or something in its place), a method, and what is known about its cosines."""
+
+    method: FewShotMethod
+    encoder: Encoder | None  # None: `own` makes the vectors, or they are given
+    own: Encode | None = None
+    base_classes: tuple[str, ...] = ()
+    calibration: Calibration | None = None
+
+    @property
+    def device(self) -> torch.device:
+        """Where vectors live."""
+        return self.encoder.network.device if self.encoder else torch.device("cpu")
+
+    @property
+    def name_weight(self) -> float:
+        """How many examples a class's name is worth."""
+        return self.calibration.name_weight if self.calibration else 1.0
+
+    def vectors(self, texts: Sequence[str], width: int | None) -> Tensor:
+        """Vectors [n, d]; `width` is what they must have, if that is known."""
+        if self.encoder is not None:
+            return torch.from_numpy(self.encoder.encode(list(texts))).to(self.device)
+        check_texts(texts)
+        if self.own is not None:
+            vectors = np.asarray(self.own(list(texts)), dtype=np.float32)
+            who = "the encoder gave"
+        else:
+            vectors, who = VectorText.stack(texts), "X holds"
+        if vectors.ndim != 2 or len(vectors) != len(texts):
+            raise DataError(f"{who} an array of shape {vectors.shape} for {len(texts)} texts; [n, d] is needed")
+        if not np.isfinite(vectors).all():
+            row = int(np.argwhere(~np.isfinite(vectors))[0, 0])
+            raise DataError(f"{who} a vector that is not a number for text {row} ({texts[row]!r})")
+        if len(vectors) and width is not None and vectors.shape[1] != width:
+            raise DataError(f"{who} vectors of width {vectors.shape[1]}; the classes have width {width}")
+        return torch.from_numpy(vectors)
+
+    @torch.no_grad()
+    def cosines(self, query: Tensor, knowledge: Knowledge, *, keep_base: bool = False) -> Tensor:
+        """Raw similarities [L, classes (+ base classes)]; many queries go block by block."""
+        largest = max((bucket.prepared.numel() for bucket in knowledge.buckets), default=1)
+        step = max(1, _BLOCK // largest)
+        blocks = [self._block(query[at : at + step], knowledge, keep_base) for at in range(0, len(query), step)]
+        columns = len(knowledge.classes) + (len(self.base_classes) if keep_base else 0)
+        return torch.cat(blocks).float() if blocks else query.new_empty(0, columns)
+
+    def _block(self, query: Tensor, knowledge: Knowledge, keep_base: bool) -> Tensor:
+        """The columns of each bucket put in their place, then the base classes."""
+        scores = query.new_empty(len(query), len(knowledge.classes))
+        for bucket in knowledge.buckets:
+            found = self.method.score_prepared(bucket.prepared, query, bucket.mask, bucket.weights)
+            scores[:, bucket.columns] = found
+        if keep_base:
+            scores = torch.cat([scores, self.method.base_scores(query)], dim=1)
+        return scores / self.method.temperature
+
+    @torch.no_grad()
+    def shares(self, entry: ClassSupport, query: Tensor, name_weight: float) -> tuple[Tensor, list[float]]:
+        """Each row's exact part of a class's cosine with one query [1, d], and the cosine without that row."""
+        weights = entry.weights(name_weight)
+        rows, counts = entry.prepared.unsqueeze(0), weights.unsqueeze(0)
+        parts = self.method.contributions(rows, query, None, counts)[0, 0] / self.method.temperature  # [K]
+        return parts, [self.without(entry, row, query, name_weight) for row in range(len(entry.texts))]
+
+    @torch.no_grad()
+    def without(self, entry: ClassSupport, row: int, query: Tensor, name_weight: float) -> float:
+        """The cosine of a class with one query [1, d] if one of its rows were not there; not a number if it is alone."""
+        rest = [index for index in range(len(entry.texts)) if index != row]
+        if not rest:
+            return float("nan")
+        weights = entry.weights(name_weight)[rest].unsqueeze(0)
+        score = self.method.score_prepared(entry.prepared[rest].unsqueeze(0), query, None, weights)
+        return float(score[0, 0]) / self.method.temperature
+
+    @torch.no_grad()
+    def memory_of(self, entry: ClassSupport, most: int = 5) -> tuple[tuple[str, float], ...]:
+        """The base classes that shaped a class's vectors most, with their weight; nothing where no memory is read."""
+        weights = self.method.memory_weights(entry.vectors)
+        if weights is None:
+            return ()
+        mean = weights.mean(dim=0)  # [N]
+        order = mean.abs().argsort(descending=True)[:most].tolist()
+        return tuple((self.base_classes[index], float(mean[index])) for index in order if abs(mean[index]) > 1e-6)
+
+
+def open_model(model: str | Path, encoder: Encode | str | None, device: str | None) -> Model:
+    """The model of a name: "default" (shipped), "nearest", the folder of a run or model, or a hub id."""
+    if encoder is not None:
+        if str(model) not in ("default", "nearest"):
+            raise ConfigError("a trained model brings its own encoder: leave out encoder, or use model='default'")
+        nearest = create("nearest", 0, way=0, shot=0)
+        if isinstance(encoder, str):
+            if encoder == PRECOMPUTED:
+                return Model(nearest, None)
+            return Model(nearest, Encoder(encoder, device=device))
+        return Model(nearest, None, encoder)
+    if str(model) == "nearest":
+        return Model(create("nearest", 0, way=0, shot=0), Encoder(device=device))
+    trained = load_model(shipped_head() if str(model) == "default" else model, device=device)
+    method, info = trained.method, trained.info
+    if method.inputs != "vectors":
+        raise ConfigError(f"a {info.method} model cannot classify by itself: use dmin evaluate")
+    if isinstance(method, DMIN):
+        method.row_limit = info.shot
+    calibration = Calibration.from_dict(info.calibration) if info.calibration else None
+    return Model(method, trained.encoder, None, info.base_classes, calibration)

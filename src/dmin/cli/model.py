@@ -1,0 +1,111 @@
+"""`dmin model`: look at a trained model, take its head alone, write its card, send it to the hub."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from dmin.errors import ConfigError
+
+model = typer.Typer(help="Look at trained models, keep a head alone, send a model to the hub.", no_args_is_help=True)
+_RUN = "The folder of a run or model, a Hugging Face id, or: default."
+
+
+@model.command()
+def info(name: str = typer.Argument("default", help=_RUN)) -> None:
+    """Show what a model is: method, data, base classes, calibration.
+
+    \b
+    dmin model info
+    dmin model info runs/mine
+    """
+    from dmin.training import load_model
+
+    trained = load_model(_folder(name))
+    head = trained.info
+    typer.echo(f"method: {head.method} {head.options or ''}")
+    typer.echo(f"encoder: width {head.dim}, {head.pooling} pooling, at most {head.max_length} tokens")
+    typer.echo(f"weights of the head: {sum(w.numel() for w in trained.method.parameters()):,}")
+    for key, value in head.trained_on.items():
+        typer.echo(f"{key}: {value}")
+    typer.echo(f"base classes: {len(head.base_classes)} ({', '.join(head.base_classes[:5])} ...)")
+    for key, value in (head.calibration or {}).items():
+        typer.echo(f"calibration, {key.replace('_', ' ')}: {value:.4g}")
+
+
+@model.command()
+def head(
+    run: str = typer.Argument(help="The folder of a run or model on the embedded encoder."),
+    out: Path = typer.Option(..., help="Where head.json, head.safetensors and README.md go."),
+    max_length: int | None = typer.Option(None, help="Tokens of a text, at most, when the head is used."),
+    notes: Path | None = typer.Option(None, help="A Markdown file that ends the card: results, licences, limits."),
+) -> None:
+    """Keep a head without its encoder: a few hundred kilobytes that belong to the embedded encoder.
+
+    \b
+    dmin model head runs/mine --out mine-head
+    """
+    from dataclasses import replace
+
+    from dmin.encoder import Encoder
+    from dmin.files import write_atomic
+    from dmin.training import TrainedModel, load_model
+    from dmin.training.card import model_card, read_cells
+    from dmin.training.model import save_head
+
+    trained = load_model(run)
+    if trained.encoder.fingerprint != Encoder("default", pooling=trained.info.pooling).fingerprint:
+        raise ConfigError(f"{run}: its encoder was tuned; a head alone works with the embedded encoder only")
+    kept = replace(trained.info, max_length=max_length or trained.info.max_length)
+    save_head(out, TrainedModel(trained.encoder, trained.method, kept))
+    write_atomic(out / "README.md", model_card(kept, read_cells(Path(run)), _notes(notes)))
+    typer.echo(f"written: {out}")
+
+
+@model.command()
+def card(
+    run: str = typer.Argument(help="The folder of a run or model."),
+    notes: Path | None = typer.Option(None, help="A Markdown file that ends the card: results, licences, limits."),
+) -> None:
+    """Write the model's card, README.md, beside its weights."""
+    from dmin.files import write_atomic
+    from dmin.training import load_model
+    from dmin.training.card import model_card, read_cells
+    from dmin.training.model import model_folder
+
+    folder = model_folder(run)
+    write_atomic(folder / "README.md", model_card(load_model(run).info, read_cells(Path(run)), _notes(notes)))
+    typer.echo(f"written: {folder / 'README.md'}")
+
+
+@model.command()
+def push(
+    run: str = typer.Argument(help="The folder of a run or model."),
+    to: str = typer.Argument(help="Where on the Hugging Face hub: owner/name."),
+    private: bool = typer.Option(False, help="Make the repository private."),
+) -> None:
+    """Send a trained model with its card to the Hugging Face hub (log in with: hf auth login)."""
+    from dmin.hub import send_folder
+    from dmin.training.model import model_folder
+
+    if to.count("/") != 1:
+        raise ConfigError(f"{to!r}: owner/name is needed")
+    folder = model_folder(run)
+    if not (folder / "README.md").is_file():
+        card(run, None)
+    typer.echo(f"sent: {send_folder(folder, to, private=private)}")
+
+
+def _folder(name: str) -> str | Path:
+    from dmin.training import shipped_head
+
+    return shipped_head() if name == "default" else name
+
+
+def _notes(path: Path | None) -> str:
+    if path is None:
+        return ""
+    if not path.is_file():
+        raise ConfigError(f"no such file: {path}")
+    return path.read_text(encoding="utf-8")

@@ -1,0 +1,113 @@
+"""Episodes with queries that belong to none of their classes: does the model refuse them?
+
+The threshold is the one that the model learned on its validation classes; nothing is tuned on these episodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from dmin.data import Corpus, Episode
+from dmin.encoder import VectorCache
+from dmin.errors import ConfigError
+from dmin.evaluation.evaluate import EvaluationPlan
+from dmin.evaluation.protocol import TEST_SEED, draw_episodes
+from dmin.evaluation.quality import separation
+from dmin.files import write_json
+from dmin.progress import progress
+from dmin.training import TrainedModel
+from dmin.training.calibration import Calibration
+from dmin.training.sources import EncodedTexts, TextSource
+
+
+def evaluate_unknown(
+    model: TrainedModel, plan: EvaluationPlan, unknown_rates: Sequence[float], out: Path, *, show: bool = False
+) -> list[dict[str, float]]:
+    """For each setting and rate: what is right in all, of known queries, what is refused of both kinds, and the AUROC.
+
+    Args:
+        model: with a calibration.
+        plan: which episodes.
+        unknown_rates: parts of all queries that are drawn from test classes outside the episode.
+        out: where `unknown.json` goes.
+        show: show progress.
+    """
+    if model.info.calibration is None:
+        raise ConfigError(f"a {model.info.method} model without calibration cannot refuse: train it again")
+    calibration = Calibration.from_dict(model.info.calibration)
+    classes = plan.split.part(plan.part)
+    rows = [row for label in classes for row in plan.corpus.by_class[label]]
+    table = TextSource(plan.corpus.texts, rows, model.encoder, frozen=True, cache=VectorCache(), show=show).snapshot(
+        rows
+    )
+    found = []
+    for way in plan.ways:
+        if way >= len(classes):
+            raise ConfigError(f"{way}-way episodes of {len(classes)} classes leave none to play the unknown")
+        for shot in plan.shots:
+            episodes = draw_episodes(plan.corpus, classes, way, shot, plan.queries, plan.episodes)
+            limit = calibration.threshold(shot)
+            with progress(f"{way}-way {shot}-shot", len(episodes), unit="episodes", show=show) as advance:
+                known, strange, right = [], [], []
+                for number, episode in enumerate(episodes):
+                    drawn = draw_strangers(plan.corpus, classes, episode, number)
+                    inside, outside, hits = _score(model, table, episode, drawn)
+                    known.append(inside)
+                    strange.append(outside)
+                    right.append(hits)
+                    advance()
+            found += [_figures(way, shot, rate, limit, known, strange, right) for rate in unknown_rates]
+    write_json(out / "unknown.json", found)
+    return found
+
+
+def draw_strangers(corpus: Corpus, classes: Sequence[str], episode: Episode, number: int) -> list[int]:
+    """As many texts of other classes as the episode has queries, the same ones every time."""
+    random = np.random.default_rng([TEST_SEED, 8, number])
+    pool = [row for label in classes if label not in episode.classes for row in corpus.by_class[label]]
+    return [int(row) for row in random.choice(pool, size=len(episode.query_rows))]
+
+
+@torch.no_grad()
+def _score(
+    model: TrainedModel, table: EncodedTexts, episode: Episode, strangers: Sequence[int]
+) -> tuple[list[float], list[float], list[bool]]:
+    query = torch.tensor([*episode.query_rows, *strangers])
+    scores = model.method(table.at(torch.tensor(episode.support)), table.at(query)) / model.method.temperature
+    highest, answers = scores.max(dim=-1)
+    size = len(episode.query_rows)
+    hits = (answers[:size].cpu() == torch.tensor(episode.query_labels)).tolist()
+    return highest[:size].tolist(), highest[size:].tolist(), hits
+
+
+def _figures(
+    way: int,
+    shot: int,
+    rate: float,
+    limit: float,
+    known: Sequence[Sequence[float]],
+    strange: Sequence[Sequence[float]],
+    right: Sequence[Sequence[bool]],
+) -> dict[str, float]:
+    """All queries of a setting with so many strangers among them; a refused stranger is right, a refused known is not."""
+    inside, hits = np.concatenate(known), np.concatenate(right)
+    # Of each episode the first strangers, so that they make up `rate` of its queries.
+    each = round(rate / (1 - rate) * len(known[0]))
+    outside = np.concatenate([row[:each] for row in strange])
+    accepted, refused = inside >= limit, outside < limit
+    total = len(inside) + len(outside)
+    return {
+        "way": way,
+        "shot": shot,
+        "rate": rate,
+        "threshold": limit,
+        "right": float(((hits & accepted).sum() + refused.sum()) / total),
+        "known_right": float((hits & accepted).mean()),
+        "known_refused": float(1 - accepted.mean()),
+        "unknown_refused": float(refused.mean()) if len(outside) else 0.0,
+        "auroc": separation(inside, outside).auroc if len(outside) else float("nan"),
+    }

@@ -1,0 +1,168 @@
+"""DMIN-plus: the ideas of Dynamic Memory Induction Networks in a form that holds on a strong sentence encoder. Ours.
+
+Kept from DMIN: a memory of base classes that support examples are read against, and a class vector that is made anew for
+each query, from the examples near it. Changed, each by one switch: a linear map brings examples and queries into one
+space (`project`); the memory is added to an example through a gate that starts closed, so that it can only help
+(`use_memory`); the examples of a class are weighed by a softmax over their cosines with the query (`use_query`).
+
+Unusual: no class vector is ever written down. With w the weights, m_i the rows and q the query, all of norm 1, the score
+is τ·(Σ w_i m_i·q) / sqrt(wᵀGw), where G holds the dot products of the class's own rows: the cost does not depend on d.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor, nn
+
+from dmin.errors import ConfigError
+from dmin.methods.base import COSINE_EPSILON, EpisodeTensors, FewShotMethod, unit
+from dmin.routing import identity_linear
+
+
+class DMINPlus(FewShotMethod):
+    """Projection, gated memory, induction by the query, cosine.
+
+    Args:
+        base_memory: W_base [N, d], a vector for each base class.
+        project: learn a linear map of examples, queries and memory; False compares them as they are.
+        use_memory: read each example against the memory; False leaves it as it is.
+        use_query: weigh the examples of a class by the query; False weighs them alike (a prototype).
+        sharpness: γ, how much more an example near the query counts; not learned, because episodes of a training set are
+            easier than the classes of one domain and would teach too small a number.
+        mask_own_rows: in training, hide the rows of the episode's own classes, which no novel class will have.
+        scale: initial τ.
+        seed: of the noise in the initial map.
+    """
+
+    name: ClassVar[str] = "dmin-plus"
+    title: ClassVar[str] = "DMIN-plus"
+    needs_memory: ClassVar[bool] = True
+    learns_names: ClassVar[bool] = True
+    gives_cosines: ClassVar[bool] = True
+    learning_rate: ClassVar[float] = 1e-4
+    scalar_learning_rate: ClassVar[float] = 1e-2
+
+    def __init__(
+        self,
+        base_memory: Tensor,
+        project: bool = True,
+        use_memory: bool = True,
+        use_query: bool = True,
+        *,
+        sharpness: float = 3.0,
+        mask_own_rows: bool = True,
+        scale: float = 20.0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        dim = base_memory.shape[1]
+        generator = torch.Generator().manual_seed(seed)
+        self.base_memory = nn.Parameter(base_memory.detach().clone().float(), requires_grad=use_memory)  # [N, d]
+        self.project = identity_linear(dim, generator) if project else nn.Identity()
+        self.read_map = identity_linear(dim, generator) if use_memory else None
+        self.gate = nn.Parameter(torch.tensor(0.0), requires_grad=use_memory)
+        self.read_scale = nn.Parameter(torch.tensor(10.0), requires_grad=use_memory)
+        self.log_name_weight = nn.Parameter(torch.tensor(0.0))
+        self.scale = nn.Parameter(torch.tensor(float(scale)))
+        self.sharpness, self.use_query, self.mask_own_rows = sharpness, use_query, mask_own_rows
+
+    @classmethod
+    def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
+        """See `FewShotMethod.build`; the memory is needed, and must fit."""
+        if base_memory is None:
+            raise ConfigError("dmin-plus needs a base memory: stage 1 makes it")
+        if base_memory.ndim != 2 or not len(base_memory) or base_memory.shape[-1] != dim:
+            raise ConfigError(f"the base memory has shape {list(base_memory.shape)}; [N, {dim}] with N > 0 is needed")
+        return super().build(dim, way=way, shot=shot, base_memory=base_memory, seed=seed, **options)
+
+    def forward(
+        self,
+        support: Tensor,
+        query: Tensor,
+        mask: Tensor | None = None,
+        base_rows: Tensor | None = None,
+        row_weights: Tensor | None = None,
+    ) -> Tensor:
+        """Scores τ·cos(q, e_c(q)) [..., L, C]."""
+        return self.score_prepared(self.adapt(support, base_rows), query, mask, row_weights)
+
+    @property
+    def temperature(self) -> float:
+        """τ: the scores are τ times a cosine."""
+        return self.scale.item()
+
+    @property
+    def name_weight(self) -> float:
+        """How many examples a class's name is worth, as training found."""
+        return float(self.log_name_weight.exp())
+
+    def prepare(self, support: Tensor) -> Tensor:
+        """Each example on its own: mapped, read against the memory, of norm 1."""
+        return self.adapt(support)
+
+    def adapt(self, support: Tensor, base_rows: Tensor | None = None) -> Tensor:
+        """m = unit(x + g·R(read)) with x = unit(P·e), [..., C, K, d] -> [..., C, K, d]."""
+        rows = unit(self.project(support))
+        if self.read_map is None:
+            return rows
+        memory = unit(self.project(self.base_memory))  # [N, d]
+        attention = self._attention(rows, memory, base_rows)  # [..., C, K, N]
+        return unit(rows + self.gate * (attention @ self.read_map(memory)))
+
+    def base_scores(self, query: Tensor) -> Tensor:
+        """τ·cos(q, W_base), both mapped: [..., L, N]."""
+        return self.scale * unit(self.project(query)) @ unit(self.project(self.base_memory)).T
+
+    def memory_weights(self, support: Tensor) -> Tensor | None:
+        """How much of each base class each example read: [..., N], times the gate."""
+        if self.read_map is None:
+            return None
+        rows, memory = unit(self.project(support)), unit(self.project(self.base_memory))
+        return self.gate * self._attention(rows, memory, None)
+
+    def _attention(self, rows: Tensor, memory: Tensor, base_rows: Tensor | None) -> Tensor:
+        logits = self.read_scale * rows @ memory.T  # [..., C, K, N]
+        if self.mask_own_rows and self.training and base_rows is not None:
+            numbers = torch.arange(len(memory), device=rows.device)
+            own = (base_rows.unsqueeze(-1) == numbers).any(dim=-2)  # [..., N]
+            logits = logits.masked_fill(own[..., None, None, :], torch.finfo(logits.dtype).min)
+        return logits.softmax(dim=-1)
+
+    def score_prepared(
+        self, prepared: Tensor, query: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
+    ) -> Tensor:
+        """Induction and cosine, for adapted examples [..., C, K, d]."""
+        shares = self._shares(prepared, query, mask, row_weights)  # [..., L, C, K]
+        return self.scale * shares.sum(dim=-1)
+
+    def contributions(
+        self, prepared: Tensor, query: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
+    ) -> Tensor:
+        """Each adapted example's exact share of each score: [..., L, C, K], adding up over K to `forward`."""
+        return self.scale * self._shares(prepared, query, mask, row_weights)
+
+    def _shares(self, prepared: Tensor, query: Tensor, mask: Tensor | None, row_weights: Tensor | None) -> Tensor:
+        """w_i·(m_i·q) / |Σ w_i m_i|, [..., L, C, K]."""
+        asked = unit(self.project(query))  # [..., L, d]
+        near = torch.einsum("...ckd,...ld->...lck", prepared, asked)  # m_i·q
+        logits = self.sharpness * near if self.use_query else torch.zeros_like(near)
+        if row_weights is not None:
+            logits = logits + row_weights.clamp_min(COSINE_EPSILON).log().unsqueeze(-3)
+        if mask is not None:
+            logits = logits.masked_fill(~mask.unsqueeze(-3), torch.finfo(logits.dtype).min)
+        weights = logits.softmax(dim=-1)  # [..., L, C, K]
+        gram = prepared @ prepared.transpose(-1, -2)  # [..., C, K, K]
+        squared = (torch.einsum("...lck,...ckj->...lcj", weights, gram) * weights).sum(dim=-1)  # |e_c|², [..., L, C]
+        return weights * near * torch.rsqrt(squared.clamp_min(COSINE_EPSILON**2)).unsqueeze(-1)
+
+    def episode_loss(self, episodes: EpisodeTensors) -> tuple[Tensor, Tensor]:
+        """Cross-entropy; where the last support row is the class's name, it weighs what is learned for it."""
+        row_weights = None
+        if episodes.named:
+            counts = torch.zeros(episodes.support.shape[:-1], device=self.scale.device)  # [B, C, K + 1], as logarithms
+            counts[..., -1] = self.log_name_weight
+            row_weights = counts.exp()
+        scores = self(episodes.support, episodes.query, base_rows=episodes.base_rows, row_weights=row_weights)
+        return self.loss(scores, episodes.labels), scores

@@ -1,0 +1,66 @@
+"""The card (README.md) of a trained model: data, settings, what was measured, how to use it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dmin.methods import method_class
+from dmin.training.model import HeadInfo
+
+_SHOWN = 12
+
+
+def model_card(info: HeadInfo, cells: list[Mapping[str, Any]] | None = None, notes: str = "") -> str:
+    """Markdown for a head: `cells` are those of `summary.json`, `notes` what else there is to say (data, licences)."""
+    title = method_class(info.method).title
+    trained = "\n".join(f"- {key}: {_value(value)}" for key, value in info.trained_on.items())
+    names = ", ".join(info.base_classes[:_SHOWN])
+    if len(info.base_classes) > _SHOWN:
+        names += f" and {len(info.base_classes) - _SHOWN} more (`head.json` lists them)"
+    parts = [
+        "---\nlibrary_name: dmin\npipeline_tag: text-classification\ntags: [few-shot, text-classification, dmin]\n---\n",
+        f"# {title}, a few-shot text classifier\n",
+        "Give it a few examples of each class and it classifies; nothing is trained at that moment.\n",
+        (
+            '```python\nfrom dmin import FewShotClassifier\n\nclassifier = FewShotClassifier("this/folder")\n'
+            'classifier.fit({"refund": ["I want my money back"], "parcel": ["where is my order"]})\n'
+            'classifier.predict(["please return what I paid"])\n```\n'
+        ),
+        (
+            f"## Trained on\n\n{trained}\n- method: {info.method}, options {_value(info.options)}\n"
+            f"- {len(info.base_classes)} base classes: {names}\n"
+        ),
+    ]
+    if cells:
+        rows = [
+            f"| {cell['method']} | {cell['way']}-way {cell['shot']}-shot | {100 * cell['accuracy']:.1f} ± "
+            f"{100 * cell['ci95']:.1f} | {cell['episodes']} |"
+            for cell in cells
+        ]
+        parts.append(
+            "## Measured\n\nAccuracy in % on classes never trained on, 95 % interval over episodes.\n\n"
+            "| method | setting | accuracy | episodes |\n|---|---|---:|---:|\n" + "\n".join(rows) + "\n"
+        )
+    if info.calibration:
+        parts.append(
+            f"## Calibration\n\nFitted on {info.calibration['tasks']} tasks of validation classes: a class's name is worth "
+            f"{info.calibration['name_weight']:.2f} examples.\n"
+        )
+    if notes:
+        parts.append(notes.strip() + "\n")
+    return "\n".join(parts)
+
+
+def read_cells(run: Path) -> list[Mapping[str, Any]] | None:
+    """The cells of a run's `summary.json`, if it was evaluated."""
+    path = run / "summary.json"
+    return json.loads(path.read_text(encoding="utf-8")).get("cells") if path.is_file() else None
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={inner}" for key, inner in value.items()) or "none"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
