@@ -31,6 +31,7 @@ measure() { # all classes at once, 5 and 10 examples, with and without names; th
     done
     dmin evaluate "$out/without-clinc150" --examples "$(board clinc150 train_5)" --test "$(board clinc150 test)" \
         --outside "$DMIN_DATA/clinc150/oos.jsonl" --reject auto --out "$out/leaderboard/refusal"
+    cp "$out/leaderboard/banking77-5-names/reliability.png" "$out/leaderboard/refusal/refusal.png" reproduce/
     python reproduce/leaderboard.py "$out/leaderboard" reproduce
 }
 

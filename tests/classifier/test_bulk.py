@@ -100,3 +100,34 @@ def test_mistakes(tmp_path: Path) -> None:
         classify_file(read_texts(tmp_path / "blank.jsonl", "text"), tmp_path / "o.csv", answer, column="text")
     with pytest.raises(DataError, match="no such file"):
         list(read_texts(tmp_path / "gone.txt", "text"))
+
+
+def test_parquet_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Written in groups of rows, with columns whose type shows late, and going on after a crash."""
+    from pyarrow import parquet
+
+    monkeypatch.setattr(bulk, "BATCH", 10)
+    monkeypatch.setattr(bulk, "_ROW_GROUP", 7)
+    path = write_input(tmp_path / "in.jsonl", 35)
+    output = tmp_path / "out.parquet"
+
+    def typed(texts: Sequence[str]) -> list[dict[str, Any]]:
+        rows = []
+        for text in texts:
+            number = int(text.split()[-1])
+            top = [{"label": "a", "score": 0.5}]
+            rows.append({"label": text[-1], "score": 1 if number < 12 else 0.5, "top_k": top})
+        return rows
+
+    def crash(rows: int) -> None:
+        raise RuntimeError("power cut")
+
+    with pytest.raises(RuntimeError):
+        classify_file(read_texts(path, "text"), output, typed, column="text", after_batch=crash)
+    assert not output.exists() and (tmp_path / "out.parquet.part").exists()
+    assert classify_file(read_texts(path, "text"), output, typed, column="text", resume=True) == 35
+    table = parquet.read_table(output)
+    assert table.column("id").to_pylist() == list(range(35)) and table.num_rows == 35
+    assert table.column("score").to_pylist()[11:13] == [1.0, 0.5]
+    assert table.column("top_k").to_pylist()[0] == [{"label": "a", "score": 0.5}]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in.jsonl", "out.parquet"]

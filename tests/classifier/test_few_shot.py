@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,23 +19,7 @@ from sklearn.preprocessing import FunctionTransformer
 from dmin import FewShotClassifier
 from dmin.errors import ConfigError, DataError, UnknownNameError
 from dmin.training import Trainer, load_config
-
-EXAMPLES = {
-    "refund": ["I want my money back", "please return what I paid", "when do I get reimbursed"],
-    "parcel": ["where is my order", "my package has not arrived"],
-    "weather": ["will it rain tomorrow"],
-}
-PAIRS = [(text, label) for label, texts in EXAMPLES.items() for text in texts]
-
-
-def letters(texts: Sequence[str]) -> Any:
-    """A fast encoder for what does not depend on meaning: counts of letters."""
-    alphabet = "abcdefghijklmnopqrstuvwxyz "
-    return np.array([[1.0 + text.lower().count(letter) for letter in alphabet] for text in texts])
-
-
-def quick(**options: Any) -> FewShotClassifier:
-    return FewShotClassifier(encoder=letters, use_names=options.pop("use_names", False), **options)
+from tests.classifier.common import EXAMPLES, PAIRS, letters, quick
 
 
 @pytest.fixture(scope="module")
@@ -321,16 +304,19 @@ def test_clone_params_and_pipelines() -> None:
         (lambda c: c.fit({"a": ["x", " "], "b": ["y"]}), DataError, "'a', example 1 is empty"),
         (lambda c: c.fit({"a": ["x", None], "b": ["y"]}), TypeError, "'a', example 1 is None"),
         (lambda c: c.fit({"a": [b"x"], "b": ["y"]}), TypeError, "example 0 is b'x'"),
-        (lambda c: c.fit(["x"]), TypeError, "need labels"),
+        (lambda c: c.fit(["x"]), DataError, "need labels"),
         (lambda c: c.fit(["x"], ["a", "b"]), DataError, "1 texts but 2 labels"),
         (lambda c: c.fit({"a": ["x"]}, ["a"]), TypeError, "not both"),
         (lambda c: c.fit(["x", "y"], [["a", "b"], ["a"]]), TypeError, "several labels a text are not supported"),
         (lambda c: c.fit(["x", "y"], ["a", float("nan")]), DataError, "label 1 is nan"),
+        (lambda c: c.fit({None: ["x"], "b": ["y"]}), DataError, "None is no label"),
+        (lambda c: c.fit(["x", "y"], np.array([0.5, 1.5])), DataError, "Unknown label type: continuous"),
+        (lambda c: c.fit(["x", "y"], [bytearray(b"q"), "b"]), TypeError, "must be hashable"),
         (lambda c: c.add_class("refund", ["x"]), DataError, "there already"),
         (lambda c: c.add_class("new", []), DataError, "no example and no description"),
         (lambda c: c.add_examples("refund", []), DataError, "has no example"),
-        (lambda c: c.add_examples("refnd", ["x"]), UnknownNameError, "did you mean 'refund'"),
-        (lambda c: c.remove_class("refnd"), UnknownNameError, "did you mean 'refund'"),
+        (lambda c: c.add_examples("refnd", ["x"]), KeyError, "did you mean 'refund'"),
+        (lambda c: c.remove_class("refnd"), KeyError, "did you mean 'refund'"),
         (lambda c: c.remove_example("refund", "I want my money"), UnknownNameError, "did you mean"),
         (lambda c: c.remove_example("weather", "will it rain tomorrow"), DataError, "last example"),
         (lambda c: c.predict([None]), TypeError, "text 0 is None"),

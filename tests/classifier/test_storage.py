@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import numpy as np
 import pytest
 
 from dmin import FewShotClassifier
+from dmin.classifier.storage import head_digest
 from dmin.errors import ConfigError, DataError, ModelError, StorageError
-from tests.classifier.test_few_shot import EXAMPLES, letters, quick
+from dmin.files import read_tensors, write_tensors
+from tests.classifier.common import EXAMPLES, letters, quick
 
 TEXTS = ["some text", "money back", "rain"]
 
@@ -57,3 +60,58 @@ def test_mistakes(tmp_path: Path) -> None:
     support.write_bytes(support.read_bytes()[:-5])
     with pytest.raises(ModelError, match="support.safetensors"):
         FewShotClassifier.load(tmp_path / "saved", encoder=letters)
+
+
+def test_settings_of_every_kind_come_back(tmp_path: Path) -> None:
+    classifier = quick(reject={"refund": 0.9}, unknown_label="?").fit(EXAMPLES)
+    classifier.save(tmp_path / "saved")
+    loaded = FewShotClassifier.load(tmp_path / "saved", encoder=letters)
+    assert loaded.reject == {"refund": 0.9} and loaded.predict(TEXTS).tolist() == classifier.predict(TEXTS).tolist()
+    FewShotClassifier("nearest", device="cpu").fit(EXAMPLES).save(tmp_path / "nearest")
+    assert FewShotClassifier.load(tmp_path / "nearest", device="cpu").model == "nearest"
+
+
+def test_another_shipped_head_takes_the_same_examples(tmp_path: Path) -> None:
+    """A package with a newer head reads what an older one saved: the vectors stay, what the head makes of them does not."""
+    classifier = FewShotClassifier(device="cpu").fit(EXAMPLES)
+    classifier.save(tmp_path / "saved")
+    path = tmp_path / "saved" / "classifier.json"
+    path.write_text(path.read_text().replace(f'"head": "{head_digest(classifier._model.method)}"', '"head": "older"'))
+    tensors, _ = read_tensors(tmp_path / "saved" / "support.safetensors")
+    spoiled = {name: tensor * 0 if name.startswith("prepared") else tensor for name, tensor in tensors.items()}
+    write_tensors(tmp_path / "saved" / "support.safetensors", spoiled)
+    loaded = FewShotClassifier.load(tmp_path / "saved", device="cpu")
+    assert np.allclose(loaded.decision_function(TEXTS), classifier.decision_function(TEXTS), atol=1e-6)
+
+
+def test_the_card_says_what_it_is(tmp_path: Path) -> None:
+    quick(reject=0.2).fit({"a|b": ["x"], "c": ["y", "z"]}).save(tmp_path / "saved")
+    card = (tmp_path / "saved" / "README.md").read_text()
+    assert card.startswith("---\nlibrary_name: dmin") and "| a\\|b | 1 |" in card and "| c | 2 |" in card
+    assert "reject=0.2" in card
+
+
+def test_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub cannot be here: its client is replaced, the folder that it would send is looked at."""
+    sent: dict[str, Any] = {}
+
+    class Hub:
+        def create_repo(self, name: str, private: bool, exist_ok: bool) -> str:
+            return f"https://hub/{name}"
+
+        def upload_folder(self, folder_path: Path, repo_id: str, commit_message: str) -> None:
+            shutil.copytree(folder_path, tmp_path / "hub")
+            sent["name"] = repo_id
+
+    classifier = quick().fit(EXAMPLES)
+    monkeypatch.setattr("dmin.hub.hub_reachable", lambda: False)
+    with pytest.raises(ModelError, match="cannot be reached from here: 'me/inbox' was not sent"):
+        classifier.push_to_hub("me/inbox")
+    with pytest.raises(ModelError, match="cannot be reached"):
+        FewShotClassifier.load("me/inbox")
+    monkeypatch.setattr("dmin.hub.hub_reachable", lambda: True)
+    monkeypatch.setattr("huggingface_hub.HfApi", Hub)
+    assert classifier.push_to_hub("me/inbox") == "https://hub/me/inbox" and sent == {"name": "me/inbox"}
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda name, local_files_only: str(tmp_path / "hub"))
+    loaded = FewShotClassifier.load("me/inbox", encoder=letters)
+    assert loaded.examples_ == classifier.examples_

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dmin.data.labels import is_wordy, name_text
+from dmin.data.labels import is_wordy, mostly_words, name_text
 
 
 @pytest.mark.parametrize(
@@ -18,3 +18,8 @@ def test_names_become_words(label: str, text: str) -> None:
 @pytest.mark.parametrize("label", [3, 2.5, "C17", "42", "x", "ab", ("a", "b"), "Q4_revenue2"])
 def test_codes_and_numbers_say_nothing(label: object) -> None:
     assert not is_wordy(label)  # type: ignore[arg-type]
+
+
+def test_a_few_odd_labels_among_words_do_not_matter() -> None:
+    assert mostly_words(["balance", "card_lost", "yes", "no", "transfer", "rewards"])
+    assert not mostly_words(["C1", "C2", "other"]) and not mostly_words([])

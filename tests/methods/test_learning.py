@@ -18,6 +18,7 @@ BUDGET: dict[str, dict[str, Any]] = {
     "dmin": {"steps": 300, "rate": 3e-3, "capsules": 2, "softmax_over": "memory"},
     "prototypical": {"steps": 200, "rate": 1e-2},
     "matching": {"steps": 300, "rate": 1e-2},
+    "dmin-plus": {"steps": 300, "rate": 1e-2},
 }
 
 

@@ -1,6 +1,6 @@
 """The classifier an application holds."""
 
-from dmin.classifier.explanation import Explanation, Share
+from dmin.classifier.explanation import Answer, Explanation, Share
 from dmin.classifier.few_shot import FewShotClassifier
 
-__all__ = ["Explanation", "FewShotClassifier", "Share"]
+__all__ = ["Answer", "Explanation", "FewShotClassifier", "Share"]

@@ -17,7 +17,15 @@ from dmin.data import Corpus
 from dmin.encoder import FloatArray
 from dmin.errors import DataError
 from dmin.evaluation.figures import confusion_figure, refusal_figure, reliability_figure, save_png
-from dmin.evaluation.quality import Quality, Reliability, Separation, quality, reliability, separation
+from dmin.evaluation.quality import (
+    Quality,
+    Reliability,
+    Separation,
+    harmonic_mean,
+    quality,
+    reliability,
+    separation,
+)
 from dmin.files import write_json
 from dmin.methods import create
 
@@ -41,6 +49,9 @@ class Assessment:
     refused: tuple[float, float] | None = None  # part refused of what belongs, of what does not
     outside_scores: FloatArray | None = field(default=None, repr=False)
     threshold: float | None = None
+    base_and_novel: tuple[float, float] | None = (
+        None  # accuracy on texts of base and of own classes, answered in one scale
+    )
     seconds: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
@@ -60,6 +71,9 @@ class Assessment:
             "refused_of_what_belongs": self.refused[0] if self.refused else None,
             "refused_of_strangers": self.refused[1] if self.refused else None,
             "threshold": self.threshold,
+            "base_accuracy": self.base_and_novel[0] if self.base_and_novel else None,
+            "novel_accuracy": self.base_and_novel[1] if self.base_and_novel else None,
+            "harmonic_mean": harmonic_mean(*self.base_and_novel) if self.base_and_novel else None,
             "confusions": [{"true": true, "answer": answer, "texts": n} for true, answer, n in worst],
             "per_class": {label: asdict(found) for label, found in self.quality.classes.items()},
             "seconds": round(self.seconds, 2),
@@ -128,6 +142,7 @@ def assess(
         reliability=reliability(_confidence(cosines, scale), right),
         uncalibrated=reliability(_confidence(cosines, plain), right),
         scores=top,
+        base_and_novel=_base_and_novel(right, truth >= len(knowledge.classes)) if classifier.keep_base else None,
         seconds=seconds,
     )
     if not strange:
@@ -144,6 +159,14 @@ def assess(
             "outside_scores": highest,
             "threshold": float(np.median(finite)) if len(finite) else None,
         }
+    )
+
+
+def _base_and_novel(right: Any, of_base: Any) -> tuple[float, float]:
+    """Accuracy on texts of base classes, and of the others; 0 where there are none."""
+    return (
+        float(right[of_base].mean()) if of_base.any() else 0.0,
+        float(right[~of_base].mean()) if (~of_base).any() else 0.0,
     )
 
 

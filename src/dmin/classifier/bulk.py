@@ -1,7 +1,7 @@
 """Classify files of any size in bounded memory, and go on after a crash without losing or doubling a row.
 
 Answers go to OUTPUT.part, batch by batch; the file gets its name when it is whole. One input row is one output line, so
-the number of whole lines says where to go on.
+the number of whole lines says where to go on. Parquet cannot be appended to: its part is JSONL until the end.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from dmin.data.readers import read_records
 from dmin.errors import DataError, StorageError
 
 BATCH = 256
-OUTPUTS = (".jsonl", ".csv", ".tsv")
+OUTPUTS = (".jsonl", ".csv", ".tsv", ".parquet")
+_LINES = (".jsonl", ".parquet")  # kinds whose part is JSONL
+_ROW_GROUP = 20_000
 Answer = Callable[[Sequence[str]], list[dict[str, Any]]]
 
 
@@ -49,13 +51,15 @@ def classify_file(
 
     Args:
         records: what `read_texts` gives.
-        output: a .jsonl, .csv or .tsv file that is not there yet.
+        output: a .jsonl, .csv, .tsv or .parquet file that is not there yet.
         answer: texts -> fields to add, one dict a text.
         column: the column of the texts.
         resume: go on with OUTPUT.part.
         after_batch: told how many rows each batch had.
     """
     kind = output.suffix.lower()
+    if kind == ".parquet":
+        _need_pyarrow(output)
     if kind not in OUTPUTS:
         raise DataError(f"{output}: output goes to {', '.join(OUTPUTS)}")
     if output.exists():
@@ -75,7 +79,10 @@ def classify_file(
                 os.fsync(file.fileno())
                 rows += len(batch)
                 after_batch(len(batch))
-        part.replace(output)
+        if kind == ".parquet":
+            _to_parquet(part, output)
+        else:
+            part.replace(output)
     except OSError as error:
         raise StorageError(
             f"cannot write {output}: {error.strerror or error} ({part.name} is kept: --resume)"
@@ -102,14 +109,14 @@ def _text(number: int, value: Any) -> str:
 
 
 def _format(lines: Sequence[dict[str, Any]], kind: str, *, header: bool) -> str:
-    if kind == ".jsonl":
+    if kind in _LINES:
         return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, list(lines[0]), delimiter="," if kind == ".csv" else "\t", lineterminator="\n")
     if header:
         writer.writeheader()
     # A line break inside a field would break the count of rows that a resume relies on.
-    writer.writerows({key: " ".join(str(value).splitlines()) for key, value in line.items()} for line in lines)
+    writer.writerows({key: _cell(value) for key, value in line.items()} for line in lines)
     return buffer.getvalue()
 
 
@@ -121,4 +128,39 @@ def _trim(part: Path, kind: str) -> int:
             if line.endswith(b"\n"):
                 rows, whole = rows + 1, whole + len(line)
     os.truncate(part, whole)
-    return max(0, rows - (kind != ".jsonl"))
+    return max(0, rows - (kind not in _LINES))
+
+
+def _cell(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
+    return " ".join(text.splitlines())
+
+
+def _need_pyarrow(output: Path) -> None:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise DataError(f"{output}: writing Parquet needs an extra: pip install 'dmin[data]'") from error
+
+
+def _to_parquet(part: Path, output: Path) -> None:
+    """Turn whole lines of JSON into a Parquet file, in bounded memory: once for the columns' types, once to write."""
+    import pyarrow
+    from pyarrow import parquet
+
+    def groups() -> Iterator[list[dict[str, Any]]]:
+        with part.open(encoding="utf-8") as lines:
+            while rows := [json.loads(line) for line in islice(lines, _ROW_GROUP)]:
+                yield rows
+
+    schemas = [pyarrow.Table.from_pylist(rows).schema for rows in groups()]
+    schema = pyarrow.unify_schemas(schemas, promote_options="permissive") if schemas else pyarrow.schema([])
+    scratch = output.with_name(output.name + ".writing")
+    try:
+        with parquet.ParquetWriter(scratch, schema) as writer:
+            for rows in groups():
+                writer.write_table(pyarrow.Table.from_pylist(rows, schema=schema))
+        scratch.replace(output)
+        part.unlink()
+    finally:
+        scratch.unlink(missing_ok=True)

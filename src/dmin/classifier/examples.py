@@ -27,8 +27,11 @@ def group_examples(X: Any, y: Iterable[Any] | None) -> dict[Any, list[str]]:  # 
         _check_examples(groups)
         return groups
     if y is None:
-        raise TypeError("texts need labels: fit(texts, labels), or fit({label: [texts]})")
-    texts, labels = list(X), [label.item() if isinstance(label, np.generic) else label for label in y]
+        raise DataError(
+            "FewShotClassifier requires y to be passed, but the target y is None: texts need labels, fit(texts, labels), "
+            "or a mapping, fit({label: [texts]})"
+        )
+    texts, labels = list(X), read_labels(y)
     if len(texts) != len(labels):
         raise DataError(f"{len(texts)} texts but {len(labels)} labels")
     groups = {}
@@ -48,6 +51,25 @@ def group_examples(X: Any, y: Iterable[Any] | None) -> dict[Any, list[str]]:  # 
         return dict(sorted(groups.items()))
     except TypeError:  # labels of several types do not sort
         return groups
+
+
+def read_labels(y: Any) -> list[Any]:
+    """Labels as plain Python values; a column [n, 1] is read as a row, with scikit-learn's warning."""
+    if hasattr(y, "__array__") and not isinstance(y, list | tuple):
+        values = np.asarray(y)
+        if values.ndim == 2 and values.shape[1] == 1:
+            from sklearn.exceptions import DataConversionWarning
+
+            warnings.warn(
+                "A column-vector y was passed when a 1d array was expected; it is read as one row",
+                DataConversionWarning,
+                stacklevel=4,
+            )
+            values = values.ravel()
+        if values.dtype.kind == "f" and not np.array_equal(values, np.round(values)) and np.isfinite(values).all():
+            raise DataError("Unknown label type: continuous. Classes are words or whole numbers, not measurements")
+        y = values
+    return [label.item() if isinstance(label, np.generic) else label for label in y]
 
 
 def _check_examples(groups: Mapping[Any, Sequence[Any]]) -> None:

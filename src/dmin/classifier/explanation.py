@@ -9,11 +9,22 @@ from typing import Any
 
 
 @dataclass(frozen=True)
+class Answer:
+    """What `FewShotClassifier.answer` says about one text."""
+
+    label: Any  # what predict answers: the class, or the unknown label
+    score: float  # cosine of the nearest class
+    probability: float  # of the nearest class
+    refused: bool
+    top: tuple[tuple[Any, float], ...]  # the most similar classes with their cosines, best first
+
+
+@dataclass(frozen=True)
 class Share:
     """One support row's part in the decision."""
 
     text: str
-    share: float  # exact: the shares of a class add up to its score
+    share: float  # exact: the shares of a class add up to its score; not a number where a method cannot tell
     without: float  # the class's score if this row were not there
     is_name: bool = False
 

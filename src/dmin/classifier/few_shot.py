@@ -14,11 +14,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from torch import Tensor
 
 from dmin.classifier.doctor import SupportReport, examine
-from dmin.classifier.examples import group_examples, warn_of_contradictions
-from dmin.classifier.explanation import Explanation, Share
+from dmin.classifier.examples import group_examples
+from dmin.classifier.explanation import Answer, Explanation, Share
 from dmin.classifier.labels import label_array
+from dmin.classifier.learning import learn_classes
 from dmin.classifier.model import PLAIN_SCALE, Model, open_model
-from dmin.classifier.refusal import Reject, check_reject, find_threshold
+from dmin.classifier.refusal import Reject, check_reject, column_limits, find_threshold
 from dmin.classifier.storage import load_classifier, push_classifier, save_classifier
 from dmin.classifier.support import ClassSupport, Knowledge
 from dmin.classifier.vectors import PRECOMPUTED, VectorText
@@ -106,6 +107,13 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return {entry.label: entry.examples for entry in self._knowledge.classes}
 
     @property
+    def n_features_in_(self) -> int:
+        """The width of precomputed vectors; texts have no features."""
+        if self.encoder != PRECOMPUTED or not getattr(self, "_knowledge", Knowledge()).width:
+            raise AttributeError("n_features_in_ is there after fit with encoder='precomputed'")
+        return int(self._knowledge.width or 0)
+
+    @property
     def encoder_(self) -> Encoder | None:
         """What turns texts into vectors; None where the vectors come from elsewhere."""
         return self._model.encoder
@@ -124,8 +132,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with _CHANGING:
             model = self._opened() or self._open()
             names_on = self._decide_names(groups)
-            empty = Knowledge(name_weight=model.name_weight)
-            knowledge = empty.replaced(self._encode(model, groups, names_on, empty))
+            knowledge = self._learn(model, groups, names_on, Knowledge(name_weight=model.name_weight))
             threshold = self._find_threshold(model, knowledge)
             self._model, self._knowledge, self._names_on, self.threshold_ = model, knowledge, names_on, threshold
         return self
@@ -193,25 +200,27 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Sequence[str]) -> Any:  # noqa: N803
         """The most likely class of each text, or `unknown_label` where it is refused."""
+        return label_array([found.label for found in self.answer(X)])
+
+    def answer(self, X: Sequence[str], k: int = 1) -> list[Answer]:  # noqa: N803
+        """All there is to say about each text, encoded once: label, cosine, probability, the k most similar classes."""
         knowledge = self._ready()
-        scores, labels = self._scores(X, knowledge), self._labels(knowledge)
-        if not len(scores):
-            return label_array([])
-        best = scores.argmax(axis=1)
-        limits = self._limits(knowledge)
-        refused = scores[np.arange(len(best)), best] < limits[best]
-        return label_array(
-            [self.unknown_label if no else labels[index] for index, no in zip(best, refused, strict=True)]
-        )
+        if k < 1:
+            raise DataError(f"k={k}: at least 1 is needed")
+        scores, labels, limits = self._scores(X, knowledge), self._labels(knowledge), self._limits(knowledge)
+        probabilities = self._probabilities(scores)
+        answers = []
+        for row, columns in enumerate(np.argsort(-scores, axis=1, kind="stable")[:, :k]):
+            best = columns[0]
+            top = tuple((labels[column], float(scores[row, column])) for column in columns)
+            refused = bool(scores[row, best] < limits[best])
+            label = self.unknown_label if refused else labels[best]
+            answers.append(Answer(label, top[0][1], float(probabilities[row, best]), refused, top))
+        return answers
 
     def predict_proba(self, X: Sequence[str]) -> FloatArray:  # noqa: N803
         """Probabilities of the classes, [texts, classes]; what is refused still has them."""
-        knowledge = self._ready()
-        scores = torch.from_numpy(self._scores(X, knowledge)).double()
-        calibration = self._model.calibration
-        scale = calibration.scale(scores.shape[1]) if calibration else PLAIN_SCALE
-        found: FloatArray = (scale * scores).softmax(dim=-1).numpy()
-        return found
+        return self._probabilities(self._scores(X, self._ready()))
 
     def decision_function(self, X: Sequence[str]) -> FloatArray:  # noqa: N803
         """The raw similarity (cosine) of each text to each class, [texts, classes]."""
@@ -219,12 +228,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_top_k(self, X: Sequence[str], k: int = 3) -> list[list[tuple[Any, float]]]:  # noqa: N803
         """The k most similar classes of each text with their similarity, best first."""
-        knowledge = self._ready()
-        if k < 1:
-            raise DataError(f"k={k}: at least 1 is needed")
-        scores, labels = self._scores(X, knowledge), self._labels(knowledge)
-        order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-        return [[(labels[c], float(scores[row, c])) for c in columns] for row, columns in enumerate(order)]
+        return [list(found.top) for found in self.answer(X, k)]
 
     def score(self, X: Sequence[str], y: Iterable[Any], sample_weight: Any = None) -> float:  # noqa: N803
         """Accuracy; a refused text counts as wrong."""
@@ -258,6 +262,12 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return examine(self._ready(), self._model)
 
     # Inside
+
+    def _probabilities(self, scores: FloatArray) -> FloatArray:
+        calibration = self._model.calibration
+        scale = calibration.scale(scores.shape[1]) if calibration else PLAIN_SCALE
+        found: FloatArray = torch.from_numpy(scores).double().mul(scale).softmax(dim=-1).numpy()
+        return found
 
     def _shares(self, entry: ClassSupport, query: Tensor) -> tuple[Share, ...]:
         parts, without = self._model.shares(entry, query, self._knowledge.name_weight)
@@ -303,7 +313,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _read_mapping(self, X: Any) -> Any:  # noqa: N803
         if self.encoder != PRECOMPUTED:
             return X
-        return {label: self._read(rows) for label, rows in X.items()} if isinstance(X, Mapping) else self._read(X)
+        if isinstance(X, Mapping) and not hasattr(X, "shape"):  # some sparse matrices are mappings too
+            return {label: self._read(rows) for label, rows in X.items()}
+        return self._read(X)
 
     def _decide_names(self, labels: Iterable[Any]) -> bool:
         if self.encoder == PRECOMPUTED:
@@ -323,18 +335,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _limits(self, knowledge: Knowledge) -> Any:
         """For each column, the cosine below which a text is refused, [C]; minus infinity where nothing is."""
-        labels = self._labels(knowledge)
-        if self.reject is None:
-            return np.full(len(labels), -np.inf)
-        if isinstance(self.reject, Mapping):
-            return np.array([self.reject.get(label, -np.inf) for label in labels], dtype=float)
-        if not isinstance(self.reject, str):
-            return np.full(len(labels), float(self.reject))
-        calibration = self._model.calibration
-        if self.threshold_ is not None or calibration is None:
-            return np.full(len(labels), -np.inf if self.threshold_ is None else self.threshold_)
         sizes = [len(entry.texts) for entry in knowledge.classes] + [1] * len(self.base_classes_)
-        return np.array([calibration.threshold(size) for size in sizes])
+        return column_limits(self.reject, self.threshold_, self._model.calibration, self._labels(knowledge), sizes)
 
     def _change(self, groups: dict[Any, list[str]], *, names_alone: bool = False) -> Self:
         with _CHANGING:
@@ -346,42 +348,18 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 merged[label] = [*(known.examples if known else ()), *texts]
                 if not texts and not names_alone:
                     raise DataError(f"class {label!r} has no example")
-            changed = self._knowledge.replaced(self._encode(self._model, merged, names_on, self._knowledge))
-            self._knowledge, self._names_on = changed, names_on
+            self._knowledge = self._learn(self._model, merged, names_on, self._knowledge)
+            self._names_on = names_on
         return self
 
-    def _encode(
-        self, model: Model, groups: Mapping[Any, Sequence[str]], names_on: bool, before: Knowledge
-    ) -> list[ClassSupport]:
-        """Encode each class's examples and name; rows that are known already are kept, not encoded again."""
-        rows: dict[Any, list[str]] = {}
-        named: dict[Any, bool] = {}
-        for label, texts in groups.items():
+    def _learn(self, model: Model, groups: Mapping[Any, Sequence[str]], names_on: bool, before: Knowledge) -> Knowledge:
+        """What is known, with these classes added or changed."""
+        names = {}
+        for label in groups:
             if self.keep_base and label in model.base_classes:
                 raise DataError(f"class {label!r} is a base class of the model already: choose another name")
-            name = (self.descriptions or {}).get(label) or (name_text(label) if names_on else None)
-            if not texts and not name:
-                raise DataError(f"class {label!r} has no example and no description")
-            rows[label], named[label] = [*texts, *([name] if name else [])], bool(name)
-        warn_of_contradictions(rows, before)
-        known = {
-            (label, text): (entry.vectors[row], entry.prepared[row])
-            for label in rows
-            if (entry := before.by_label.get(label))
-            for row, text in enumerate(entry.texts)
-        }
-        fresh = [(label, text) for label, texts in rows.items() for text in texts if (label, text) not in known]
-        vectors = model.vectors([text for _, text in fresh], before.width)
-        with torch.no_grad():
-            prepared = model.method.prepare(vectors)
-        known |= {key: (vectors[row], prepared[row]) for row, key in enumerate(fresh)}
-        return [
-            ClassSupport(
-                label, tuple(texts), named[label], torch.stack([known[label, t][0] for t in texts]),
-                torch.stack([known[label, t][1] for t in texts]),
-            )
-            for label, texts in rows.items()
-        ]  # fmt: skip
+            names[label] = (self.descriptions or {}).get(label) or (name_text(label) if names_on else None)
+        return before.replaced(learn_classes(model, groups, names, before))
 
     def _known(self, label: Hashable) -> ClassSupport:
         self._start()

@@ -63,6 +63,10 @@ class Model:
             row = int(np.argwhere(~np.isfinite(vectors))[0, 0])
             raise DataError(f"{who} a vector that is not a number for text {row} ({texts[row]!r})")
         if len(vectors) and width is not None and vectors.shape[1] != width:
+            if self.own is None:  # in scikit-learn's words
+                raise DataError(
+                    f"X has {vectors.shape[1]} features, but FewShotClassifier is expecting {width} features as input"
+                )
             raise DataError(f"{who} vectors of width {vectors.shape[1]}; the classes have width {width}")
         return torch.from_numpy(vectors)
 
@@ -81,16 +85,21 @@ class Model:
         for bucket in knowledge.buckets:
             found = self.method.score_prepared(bucket.prepared, query, bucket.mask, bucket.weights)
             scores[:, bucket.columns] = found
+        scores = scores / self.method.temperature
         if keep_base:
-            scores = torch.cat([scores, self.method.base_scores(query)], dim=1)
-        return scores / self.method.temperature
+            offset = self.calibration.base_offset if self.calibration else 0.0
+            scores = torch.cat([scores, self.method.base_scores(query) / self.method.temperature + offset], dim=1)
+        return scores
 
     @torch.no_grad()
     def shares(self, entry: ClassSupport, query: Tensor, name_weight: float) -> tuple[Tensor, list[float]]:
         """Each row's exact part of a class's cosine with one query [1, d], and the cosine without that row."""
         weights = entry.weights(name_weight)
         rows, counts = entry.prepared.unsqueeze(0), weights.unsqueeze(0)
-        parts = self.method.contributions(rows, query, None, counts)[0, 0] / self.method.temperature  # [K]
+        if self.method.divides_scores:
+            parts = self.method.contributions(rows, query, None, counts)[0, 0] / self.method.temperature  # [K]
+        else:
+            parts = torch.full((len(entry.texts),), float("nan"))
         return parts, [self.without(entry, row, query, name_weight) for row in range(len(entry.texts))]
 
     @torch.no_grad()

@@ -10,7 +10,7 @@ model's own cut is taken, from the same validation classes.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +20,7 @@ from dmin.classifier.left_out import leave_each_out
 from dmin.classifier.model import Model
 from dmin.classifier.support import Knowledge
 from dmin.errors import ConfigError, DataError
+from dmin.training.calibration import Calibration
 
 Reject = float | Mapping[Any, float] | Literal["auto"] | None
 PART = 0.1  # of the examples that may lie below the threshold, where nothing was calibrated
@@ -58,6 +59,25 @@ def find_threshold(knowledge: Knowledge, model: Model, strangers: Tensor | None 
         return best_cut(belongs, model.cosines(strangers, knowledge).max(dim=1).values.cpu().numpy())
     part = model.calibration.refused_part if model.calibration else PART
     return float(np.quantile(belongs, part))
+
+
+def column_limits(
+    reject: Reject,
+    threshold: float | None,
+    calibration: Calibration | None,
+    labels: Sequence[Any],
+    sizes: Sequence[int],
+) -> Any:
+    """For each class the cosine below which a text is refused, [C]; minus infinity where nothing is."""
+    if reject is None:
+        return np.full(len(labels), -np.inf)
+    if isinstance(reject, Mapping):
+        return np.array([reject.get(label, -np.inf) for label in labels], dtype=float)
+    if not isinstance(reject, str):
+        return np.full(len(labels), float(reject))
+    if threshold is not None or calibration is None:
+        return np.full(len(labels), -np.inf if threshold is None else threshold)
+    return np.array([calibration.threshold(size) for size in sizes])
 
 
 def best_cut(belongs: Any, outside: Any) -> float:

@@ -30,14 +30,11 @@ class VectorText(str):
     @staticmethod
     def rows(X: Any) -> list[VectorText]:  # noqa: N803 (scikit-learn's name)
         """The rows of an array [n, d]."""
-        try:
-            values = np.asarray(X, dtype=np.float32)
-        except (TypeError, ValueError) as error:
-            raise TypeError(f"encoder={PRECOMPUTED!r} takes arrays of numbers [n, d]: {error}") from error
-        if values.size == 0:
+        from sklearn.utils.validation import check_array
+
+        if isinstance(X, list | tuple) and not len(X):
             return []
-        if values.ndim != 2:
-            raise DataError(f"encoder={PRECOMPUTED!r}: X has shape {values.shape}; [n, d] is needed")
+        values = check_array(X, dtype=np.float32, input_name="X")
         return [VectorText.of(row) for row in values]
 
     @staticmethod

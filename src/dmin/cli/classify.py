@@ -14,14 +14,14 @@ from dmin.errors import ConfigError
 
 
 def classify(
-    texts: list[str] = typer.Argument(None, help="Texts to classify."),
+    texts: list[str] = typer.Argument(None, metavar="TEXT...", help="Texts to classify."),
     examples: Path = typer.Option(..., help="Examples: YAML or JSON {label: [texts]}, or CSV, TSV, JSONL, Parquet."),
-    model: str = typer.Option("default", help="The embedded model, or the folder of a run."),
+    model: str = typer.Option("default", help="default, nearest, the folder of a run, or a Hugging Face id."),
     input_file: Path | None = typer.Option(
         None, "--input", help="A CSV, TSV, JSONL, Parquet or text file; - is standard input."
     ),
     output: Path | None = typer.Option(
-        None, help="A .jsonl, .csv or .tsv file; without one, standard output as JSONL."
+        None, help="A .jsonl, .csv, .tsv or .parquet file; without one, standard output as JSONL."
     ),
     text_column: str = typer.Option("text", help="Column of the texts in --input."),
     top_k: int = typer.Option(1, help="Also the k most similar classes."),
@@ -68,20 +68,20 @@ def classify(
 
 
 def answer_fields(classifier: Any, texts: Sequence[str], top_k: int, explain: bool = False) -> list[dict[str, Any]]:
-    """The fields that go beside each text: label, score, and what else was asked for."""
-    labels = classifier.predict(texts)
-    best = classifier.predict_top_k(texts, max(1, top_k))
+    """The fields that go beside each text: label, score, probability, and what else was asked for."""
     fields = []
-    for text, label, nearest in zip(texts, labels, best, strict=True):
-        found: dict[str, Any] = {
-            "label": label.item() if hasattr(label, "item") else label,
-            "score": round(nearest[0][1], 4),
+    for text, found in zip(texts, classifier.answer(texts, max(1, top_k)), strict=True):
+        line: dict[str, Any] = {
+            "label": found.label,
+            "score": round(found.score, 4),
+            "probability": round(found.probability, 4),
         }
         if top_k > 1:
-            found["top_k"] = [[str(name), round(score, 4)] for name, score in nearest]
+            line["top_k"] = [{"label": str(name), "score": round(score, 4)} for name, score in found.top]
         if explain:
-            found["because"] = [[round(share.share, 4), share.text] for share in classifier.explain(text).examples[:3]]
-        fields.append(found)
+            shares = classifier.explain(text).examples[:3]
+            line["because"] = [{"share": round(share.share, 4), "text": share.text} for share in shares]
+        fields.append(line)
     return fields
 
 
@@ -112,4 +112,4 @@ def _bulk(
 
 def _line(fields: dict[str, Any], text: str) -> str:
     line = f"{fields['label']}\t{fields['score']:.3f}\t{text}"
-    return line + "".join(f"\n  {name}\t{score:.3f}" for name, score in fields.get("top_k", []))
+    return line + "".join(f"\n  {found['label']}\t{found['score']:.3f}" for found in fields.get("top_k", []))

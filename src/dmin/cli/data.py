@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import typer
 
+from dmin.cli.common import plain_warnings
 from dmin.errors import DataError
 
+_SMALL = 2000  # texts that are encoded without being asked
 data = typer.Typer(help="Look at data sets, check files, and mind the cache of vectors.", no_args_is_help=True)
 
 
@@ -39,7 +41,8 @@ def info(
     from dmin.data import load_corpus
     from dmin.data.check import check_corpus
 
-    corpus = load_corpus(name, text_column=text_column, label_column=label_column)
+    with plain_warnings():
+        corpus = load_corpus(name, text_column=text_column, label_column=label_column)
     report = check_corpus(corpus, 1)
     typer.echo(f"{corpus.name}: {report.texts} texts, {report.classes} classes, {report.mean_words:.1f} words a text")
     typer.echo(f"texts a class: {report.smallest[1]} / {report.median:g} / {report.largest[1]} (min / median / max)")
@@ -57,8 +60,19 @@ def check(
     queries: int = typer.Option(10, help="Query texts a class that episodes will need."),
     text_column: str = typer.Option("text", help="Column of the texts."),
     label_column: str = typer.Option("label", help="Column of the labels."),
+    meaning: bool | None = typer.Option(
+        None, help="Also encode the texts and look for mislabelled ones and classes that overlap. Default: up to 2,000."
+    ),
 ) -> None:
-    """Check labelled texts: counts, lengths, duplicates, texts under two labels, classes too small."""
+    """Check labelled texts: counts, lengths, duplicates, texts under two labels, classes too small.
+
+    Small files are looked at by meaning too: examples nearer to another class (mislabelled?), classes that overlap, and
+    which class to add examples to next.
+
+    \b
+    dmin data check intents.yaml
+    dmin data check my.csv --label-column intent --meaning
+    """
     from dmin.data import load_corpus
     from dmin.data.check import check_corpus
 
@@ -79,6 +93,14 @@ def check(
         f"classes with fewer than {shot} + {queries} texts", [f"{label} ({size})" for label, size in report.too_small]
     )
     typer.echo("nothing to mend" if not report.problems else f"{report.problems} findings")
+    if meaning or (meaning is None and len(corpus.texts) <= _SMALL and len(corpus.classes) > 1):
+        from dmin.classifier import FewShotClassifier
+
+        with plain_warnings():
+            classifier = FewShotClassifier().fit(
+                {label: [corpus.texts[row] for row in rows] for label, rows in corpus.by_class.items()}
+            )
+            typer.echo(f"\nby meaning: {classifier.check()}")
 
 
 @data.command()

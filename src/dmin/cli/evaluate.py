@@ -173,6 +173,7 @@ def _own_files(
 
 
 def _print_assessment(found: Assessment) -> None:
+    from dmin.evaluation.quality import harmonic_mean
     from dmin.methods import method_class
 
     typer.echo(
@@ -187,6 +188,12 @@ def _print_assessment(found: Assessment) -> None:
         f"probabilities: expected calibration error {100 * found.reliability.error:.1f} % "
         f"(before calibration {100 * found.uncalibrated.error:.1f} %)"
     )
+    if found.base_and_novel:
+        base, novel = found.base_and_novel
+        typer.echo(
+            f"texts of base classes {100 * base:.1f} %, of your own {100 * novel:.1f} %, harmonic mean "
+            f"{100 * harmonic_mean(base, novel):.1f} %"
+        )
     if found.separation:
         apart = found.separation
         typer.echo(

@@ -17,12 +17,10 @@ def name_text(label: Hashable) -> str:
 
 def is_wordy(label: Hashable) -> bool:
     """Is the label made of words? Numbers and codes are not, nor is anything that is no string."""
-    if not isinstance(label, str) or _CODE.search(label):
-        return False
-    return bool(_WORD.search(label)) or (len(label) > 1 and label.isalpha() and not label.isupper())
+    return isinstance(label, str) and bool(_WORD.search(label)) and not _CODE.search(label)
 
 
 def mostly_words(labels: Iterable[Hashable]) -> bool:
-    """Are the labels of a classifier words? One "w2" among a hundred names is a name too."""
+    """Are the labels of a classifier words? One "no" or "w2" among a hundred names is a name too."""
     flags = [is_wordy(label) for label in labels]
     return bool(flags) and sum(flags) >= 0.8 * len(flags)

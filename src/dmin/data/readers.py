@@ -68,6 +68,8 @@ def _field(path: Path, number: int, record: Mapping[str, Any], column: str, opti
     value = record[column]
     if value is None or (isinstance(value, float) and value != value):
         raise DataError(f"{path}, row {number}: {column} is missing")
+    if isinstance(value, bool):
+        raise DataError(f"{path}, row {number}: {column} is read as {value} (yes/no, true/false); put it in quotes")
     if isinstance(value, list | dict):
         raise DataError(f"{path}, row {number}: {column} is a {type(value).__name__}; one string is needed")
     text = str(value).strip()

@@ -60,6 +60,7 @@ class FewShotMethod(nn.Module):
     learning_rate: ClassVar[float] = 1e-3  # of its own weights, unless the configuration says otherwise
     scalar_learning_rate: ClassVar[float | None] = None  # of its gates and scales; None: like the other weights
     learns_names: ClassVar[bool] = False  # can be trained with class names among the support
+    divides_scores: ClassVar[bool] = False  # `contributions` says what each example gave
     gives_cosines: ClassVar[bool] = False  # score / temperature is a cosine, each class scored on its own
 
     @property

@@ -40,6 +40,7 @@ class DMINPlus(FewShotMethod):
     title: ClassVar[str] = "DMIN-plus"
     needs_memory: ClassVar[bool] = True
     learns_names: ClassVar[bool] = True
+    divides_scores: ClassVar[bool] = True
     gives_cosines: ClassVar[bool] = True
     learning_rate: ClassVar[float] = 1e-4
     scalar_learning_rate: ClassVar[float] = 1e-2
@@ -96,7 +97,7 @@ class DMINPlus(FewShotMethod):
     @property
     def name_weight(self) -> float:
         """How many examples a class's name is worth, as training found."""
-        return float(self.log_name_weight.exp())
+        return self.log_name_weight.exp().item()
 
     def prepare(self, support: Tensor) -> Tensor:
         """Each example on its own: mapped, read against the memory, of norm 1."""

@@ -20,6 +20,7 @@ class Nearest(FewShotMethod):
     name: ClassVar[str] = "nearest"
     title: ClassVar[str] = "nearest prototype"
     meta_trained: ClassVar[bool] = False
+    divides_scores: ClassVar[bool] = True
     gives_cosines: ClassVar[bool] = True
 
     def forward(

@@ -1,16 +1,16 @@
 """What a head's cosines mean, learned on validation classes: probabilities, a threshold for refusal, a name's weight.
 
 Tasks of many sizes are drawn from classes that training never saw; in each, some of the remaining classes play the
-unknown. Three things are fitted on them: the temperature of the probabilities, with a correction for the number of classes;
-how small a part of what belongs should be refused so that strangers are told apart best; and, for a head that did not learn
-it, how many examples a class's name is worth.
+unknown. These are fitted on them: the temperature of the probabilities, with a correction for the number of classes;
+how small a part of what belongs should be refused so that strangers are told apart best; for a head that did not learn it,
+how many examples a class's name is worth; and, for a head that keeps its base classes, what to add to their cosines.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from dmin.methods import FewShotMethod
 SIZES = (5, 10, 20, 40, 80, 150)
 SHOTS = (1, 2, 5, 10)
 REFUSED_PARTS = (0.02, 0.03, 0.05, 0.075, 0.1)  # not more: users mind a refusal of what belongs
+BASE_OFFSETS = tuple(step / 100 for step in range(-20, 32, 2))
 NAME_WEIGHTS = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)
 DRAWS = 4  # tasks of each size and shot
 QUERIES = 80  # at most, in a task; as many again from classes that are left out
@@ -47,6 +48,7 @@ class Calibration:
     cut: float  # the cosine of that part, in validation tasks of one example a class
     cut_per_log_example: float
     name_weight: float
+    base_offset: float = 0.0  # added to the cosines of base classes, so that they and novel classes compete fairly
     tasks: int = 0
 
     def scale(self, classes: int) -> float:
@@ -64,10 +66,10 @@ class Calibration:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Calibration:
         """Read what `as_dict` gave."""
-        missing = [field.name for field in fields(cls) if field.name not in values]
+        missing = [field.name for field in fields(cls) if field.name not in values and field.default is MISSING]
         if missing:
             raise ModelError(f"the calibration in head.json lacks {', '.join(missing)}: train the model again")
-        return cls(**{field.name: values[field.name] for field in fields(cls)})
+        return cls(**{field.name: values[field.name] for field in fields(cls) if field.name in values})
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,12 @@ class Task:
 
 @torch.no_grad()
 def calibrate(
-    method: FewShotMethod, corpus: Corpus, classes: Sequence[str], encode: Encode, seed: int
+    method: FewShotMethod,
+    corpus: Corpus,
+    classes: Sequence[str],
+    encode: Encode,
+    seed: int,
+    base: Sequence[tuple[int, int]] = (),
 ) -> Calibration | None:
     """Fit a calibration on classes that training did not see; None where there are too few of them.
 
@@ -93,6 +100,7 @@ def calibrate(
         classes: the validation classes.
         encode: texts -> vectors [n, d].
         seed: of the tasks.
+        base: (index of a text, row in the memory) of texts of base classes that the memory was not learned from.
     """
     kept = [label for label in classes if len(corpus.by_class[label]) >= 4]
     if len(kept) < _LEAST or not method.gives_cosines:
@@ -111,7 +119,11 @@ def calibrate(
             for task, known, strange in scored[::2]  # those without names
         ]
     )
-    return Calibration(temperature, slope, part, cut, per_example, name_weight, len(tasks))
+    offset = 0.0
+    if base and method.needs_memory:
+        asked = encode([corpus.texts[row] for row, _ in base])
+        offset = fit_base_offset(method, tasks, asked, torch.tensor([number for _, number in base]))
+    return Calibration(temperature, slope, part, cut, per_example, name_weight, offset, len(tasks))
 
 
 def draw_tasks(
@@ -222,7 +234,7 @@ def fit_temperature(scored: Sequence[tuple[Tensor, Tensor]]) -> tuple[float, flo
             total = torch.stack(parts).mean() + 0.5 * (point[1] / SLOPE_DEVIATION) ** 2 / len(scored)
             total.backward()  # type: ignore[no-untyped-call]
         assert point.grad is not None  # noqa: S101 (backward fills it)
-        return float(total), point.grad.numpy()
+        return total.item(), point.grad.numpy()
 
     found = minimize(loss, np.array([20.0, 0.0]), jac=True, method="L-BFGS-B")
     return float(found.x[0]), float(found.x[1])
@@ -241,6 +253,37 @@ def _left_out(method: FewShotMethod, task: Task) -> Tensor:
     return torch.stack(found, dim=1).reshape(classes * shot) if found else torch.empty(0)
 
 
+def fit_base_offset(method: FewShotMethod, tasks: Sequence[Task], asked: Tensor, labels: Tensor) -> float:
+    """What to add to base cosines for the highest harmonic mean of base and novel accuracy, over the largest tasks.
+
+    Args:
+        method: keeps base classes.
+        tasks: their classes play the novel ones.
+        asked: vectors of base texts [n, d].
+        labels: their rows in the memory [n].
+    """
+    largest = max(len(task.support) for task in tasks)
+    chosen = [task for task in tasks if len(task.support) == largest]
+    scores = []
+    for task in chosen:
+        query = torch.cat([task.query, asked])
+        novel = method.score_prepared(method.prepare(task.support), query) / method.temperature
+        base = method.base_scores(query) / method.temperature
+        scores.append((task, novel.cpu(), base.cpu()))
+
+    def balance(offset: float) -> float:
+        values = []
+        for task, novel, base in scores:
+            answers = torch.cat([novel, base + offset], dim=1).argmax(dim=1)
+            size = len(task.query)
+            right_novel = float((answers[:size] == task.labels).double().mean())
+            right_base = float((answers[size:] - novel.shape[1] == labels).double().mean())
+            values.append(2 * right_novel * right_base / max(right_novel + right_base, 1e-9))
+        return float(np.mean(values))
+
+    return max(BASE_OFFSETS, key=lambda offset: (balance(offset), -abs(offset)))
+
+
 def fit_refusal(samples: Sequence[tuple[int, Tensor, Tensor, Tensor]]) -> tuple[float, float, float]:
     """(part, cut, slope): the part of what belongs to refuse for the best balance, and the cosine cut + slope·ln K of it.
 
@@ -257,5 +300,6 @@ def fit_refusal(samples: Sequence[tuple[int, Tensor, Tensor, Tensor]]) -> tuple[
 
     part = max(REFUSED_PARTS, key=balance)
     cuts = [float(np.quantile(known.numpy(), part)) for _, _, known, _ in samples]
-    slope, cut = np.polyfit([math.log(shot) for shot, *_ in samples], cuts, 1)
+    logs = np.array([math.log(shot) for shot, *_ in samples])
+    slope, cut = np.polyfit(logs, cuts, 1) if np.ptp(logs) else (0.0, np.mean(cuts))  # one K says nothing about growth
     return part, float(cut), float(slope)

@@ -25,6 +25,7 @@ from dmin.training.lora import add_lora, merge_lora
 from dmin.training.metrics import MetricLog
 from dmin.training.model import HeadInfo, TrainedModel, save_model
 from dmin.training.stages import build_head, open_source, train_stage1, train_stage2
+from dmin.training.supervised import hold_out
 from dmin.training.task import check_method, prepare_task
 
 
@@ -110,7 +111,11 @@ class Trainer:
             found = encoder.encode(texts) if cache is None else cache.encode(encoder, texts)
             return torch.from_numpy(found).to(encoder.network.device)
 
-        found = calibrate(method, self.task.corpus, self.task.split.valid, encode, self.config.seed)
+        task, config = self.task, self.config
+        held = hold_out(task.corpus, task.base_classes, config.stage1.held_out, config.seed)[1]  # as stage 1 kept them
+        found = calibrate(
+            method, task.corpus, task.split.valid, encode, config.seed, held[:: max(1, len(held) // 1000)]
+        )
         return found.as_dict() if found else None
 
     def _info(self) -> HeadInfo:

@@ -1,0 +1,27 @@
+"""A few classes, and a quick encoder for what does not depend on meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dmin import FewShotClassifier
+
+EXAMPLES = {
+    "refund": ["I want my money back", "please return what I paid", "when do I get reimbursed"],
+    "parcel": ["where is my order", "my package has not arrived"],
+    "weather": ["will it rain tomorrow"],
+}
+PAIRS = [(text, label) for label, texts in EXAMPLES.items() for text in texts]
+
+
+def letters(texts: Sequence[str]) -> Any:
+    """Counts of letters."""
+    alphabet = "abcdefghijklmnopqrstuvwxyz "
+    return np.array([[1.0 + text.lower().count(letter) for letter in alphabet] for text in texts])
+
+
+def quick(**options: Any) -> FewShotClassifier:
+    return FewShotClassifier(encoder=letters, use_names=options.pop("use_names", False), **options)

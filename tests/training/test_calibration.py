@@ -1,0 +1,102 @@
+"""What cosines mean: fitted on made-up cosines whose truth is known, then on a real head."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from dmin.data import Corpus, join_corpora
+from dmin.errors import ModelError
+from dmin.evaluation.quality import reliability
+from dmin.methods import create
+from dmin.training.calibration import Calibration, calibrate, fit_base_offset, fit_refusal, fit_temperature
+from dmin.training.calibration import Task as SmallTask
+
+
+def cosines_of(scale: float, classes: int, texts: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Cosines [n, C] whose labels are drawn from softmax(scale·cosine): `scale` is the truth."""
+    random = np.random.default_rng(seed)
+    cosines = torch.from_numpy(random.normal(0.3, 0.15, (texts, classes)))
+    labels = torch.distributions.Categorical(logits=scale * cosines)
+    torch.manual_seed(seed)
+    return cosines.float(), labels.sample()
+
+
+def test_the_true_temperature_is_found() -> None:
+    scored = [cosines_of(14.0, classes, 1500, seed) for seed, classes in enumerate([5, 10, 20, 40])]
+    level, slope = fit_temperature(scored)
+    assert level == pytest.approx(14.0, rel=0.08) and abs(slope) < 1.0
+
+
+def test_calibrated_probabilities_mean_what_they_say() -> None:
+    level, slope = fit_temperature([cosines_of(9.0, size, 2000, seed) for seed, size in enumerate([5, 10, 20, 40])])
+    found = Calibration(level, slope, 0.1, 0.0, 0.0, 1.0)
+    cosines, labels = cosines_of(9.0, 30, 4000, 99)
+    for scale, good in ((found.scale(30), True), (25.0, False)):
+        best = (scale * cosines.double()).softmax(-1).max(-1)
+        assert (reliability(best.values.numpy(), (best.indices == labels).numpy()).error < 0.03) == good
+
+
+def test_refusal_takes_the_part_that_tells_strangers_apart() -> None:
+    random = np.random.default_rng(0)
+
+    def sample(strange: float) -> Any:
+        draw = [random.normal(mean, 0.05, 400) for mean in (0.6, 0.6, strange)]
+        return (2, *(torch.from_numpy(values) for values in draw))
+
+    near, far = fit_refusal([sample(0.55)] * 4), fit_refusal([sample(0.0)] * 4)
+    assert near[0] == 0.1  # strangers look alike: as strict as is allowed
+    assert far[0] == 0.02  # strangers look different: nothing that belongs need be refused
+    assert far[2] == 0 and far[1] == pytest.approx(0.6 - 0.05 * 2.05, abs=0.02)
+
+
+def corpus(sets: int = 1) -> Corpus:
+    random = np.random.default_rng(3)
+    parts = []
+    for number in range(sets):
+        words = ["".join(random.choice(list("abcdefghij"), 6)) for _ in range(10)]
+        pairs = [(f"{word} {n} set {number}", word) for word in words for n in range(8)]
+        parts.append(Corpus(f"set{number}", tuple(t for t, _ in pairs), tuple(w for _, w in pairs)))
+    return join_corpora(parts) if sets > 1 else parts[0]
+
+
+def letters(texts: Any) -> Tensor:
+    """Counts of letters, blurred by each text's own noise: near for texts of one class."""
+    rows = [[1.0 + text.split()[0].count(letter) for letter in "abcdefghij"] for text in texts]
+    noise = [np.random.default_rng(list(text.encode())).normal(0, 0.6, 10) for text in texts]
+    return torch.tensor(rows) + torch.tensor(np.array(noise)).float()
+
+
+@pytest.mark.parametrize("sets", [1, 2])
+def test_a_head_is_calibrated_on_classes_it_never_saw(sets: int) -> None:
+    data = corpus(sets)
+    found = calibrate(create("nearest", 10, way=5, shot=1), data, data.classes, letters, seed=0)
+    assert found is not None and found.tasks > 0
+    assert 0 < found.refused_part <= 0.1 and -1 < found.threshold(1) <= 1
+    assert found.scale(5) > 1 and found.name_weight in (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)
+    again = calibrate(create("nearest", 10, way=5, shot=1), data, data.classes, letters, seed=0)
+    assert again == found  # nothing is drawn without a seed
+    assert Calibration.from_dict(found.as_dict()) == found
+
+
+def test_too_few_classes_or_no_cosines_give_nothing() -> None:
+    data = corpus()
+    assert calibrate(create("nearest", 10, way=5, shot=1), data, data.classes[:2], letters, seed=0) is None
+    assert calibrate(create("prototypical", 10, way=5, shot=1), data, data.classes, letters, seed=0) is None
+    with pytest.raises(ModelError, match="refused_part.*: train the model again"):
+        Calibration.from_dict({"temperature": 1.0})
+
+
+def test_base_classes_get_what_they_lack() -> None:
+    """Base rows at an angle to their texts lose to novel classes until something is added."""
+    torch.manual_seed(0)
+    directions = torch.eye(8)
+    memory = directions[:4] + 0.9 * torch.roll(directions[4:], 1, 0)
+    method = create("dmin", 8, way=2, shot=1, base_memory=memory, use_memory=False, use_query=False, capsules=2)
+    asked = directions[:4] + 0.9 * directions[4:].roll(2, 0)
+    novel = SmallTask(asked[:2].unsqueeze(1) + 0.8, asked[:2].unsqueeze(1), asked[:2] + 0.8, torch.arange(2), asked[2:])
+    assert fit_base_offset(method, [novel], asked, torch.arange(4)) > 0
