@@ -131,3 +131,11 @@ def test_parquet_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert table.column("score").to_pylist()[11:13] == [1.0, 0.5]
     assert table.column("top_k").to_pylist()[0] == [{"label": "a", "score": 0.5}]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.jsonl", "out.parquet"]
+
+
+def test_a_column_of_the_users_is_not_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_text(json.dumps({"text": "text 7", "label": "mine"}) + "\n")
+    classify_file(read_texts(path, "text"), tmp_path / "out.jsonl", answer, column="text")
+    found = json.loads((tmp_path / "out.jsonl").read_text())
+    assert found == {"text": "text 7", "label": "mine", "answer_label": "7", "score": 0.5}

@@ -12,7 +12,7 @@ from dmin.errors import ConfigError, DataError
 from dmin.training.calibration import Calibration
 from tests.classifier.common import EXAMPLES, quick
 
-KNOWN = Calibration(20.0, 0.0, 0.1, cut=0.3, cut_per_log_example=0.1, name_weight=1.0)
+KNOWN = Calibration(20.0, 0.0, 0.0, 0.1, cut=0.3, cut_per_log_example=0.1, name_weight=1.0)
 
 
 def test_limits_of_every_kind() -> None:

@@ -22,7 +22,7 @@ from tests.conftest import word_corpus
 
 CORPUS = word_corpus()
 SPLIT = seeded_split(CORPUS.classes, 0, (1, 1, 7))
-CUT = Calibration(20.0, 0.0, 0.1, cut=0.5, cut_per_log_example=0.0, name_weight=1.0)
+CUT = Calibration(20.0, 0.0, 0.0, 0.1, cut=0.5, cut_per_log_example=0.0, name_weight=1.0)
 
 
 def model(encoder: Encoder, calibration: Calibration | None = CUT) -> TrainedModel:

@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from dmin.data import Corpus, join_corpora
+from dmin.data import ClassSplit, Corpus, join_corpora
 from dmin.errors import ModelError
 from dmin.evaluation.quality import reliability
 from dmin.methods import create
-from dmin.training.calibration import Calibration, calibrate, fit_base_offset, fit_refusal, fit_temperature
-from dmin.training.calibration import Task as SmallTask
+from dmin.training.calibration import Calibration, Scored, calibrate, fit_base_offset, fit_refusal, fit_temperature
+from dmin.training.small_tasks import Task as SmallTask
 
 
 def cosines_of(scale: float, classes: int, texts: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -27,16 +27,30 @@ def cosines_of(scale: float, classes: int, texts: int, seed: int) -> tuple[Tenso
 
 
 def test_the_true_temperature_is_found() -> None:
-    scored = [cosines_of(14.0, classes, 1500, seed) for seed, classes in enumerate([5, 10, 20, 40])]
-    level, slope = fit_temperature(scored)
-    assert level == pytest.approx(14.0, rel=0.08) and abs(slope) < 1.0
+    scored = [Scored(*cosines_of(14.0, classes, 1500, seed), 5) for seed, classes in enumerate([5, 10, 20, 40])]
+    level, per_class, per_example = fit_temperature(scored)
+    assert level == pytest.approx(14.0, rel=0.08) and abs(per_class) < 1.0 and per_example == 0.0
+
+
+def test_growth_is_learned_and_training_classes_have_a_level_of_their_own() -> None:
+    def tasks(level: float, sizes: list[int], seed: int) -> list[Scored]:
+        return [
+            Scored(*cosines_of(level + 2.0 * np.log(shot / 5), size, 1500, seed + size + shot), shot)
+            for size in sizes
+            for shot in (1, 5, 10)
+            for _ in range(3)
+        ]
+
+    level, per_class, per_example = fit_temperature(tasks(12.0, [5, 10], 0), tasks(18.0, [20, 40], 50))
+    assert level == pytest.approx(12.0, rel=0.1) and abs(per_class) < 1.5
+    assert per_example == pytest.approx(2.0, abs=0.8)
 
 
 def test_calibrated_probabilities_mean_what_they_say() -> None:
-    level, slope = fit_temperature([cosines_of(9.0, size, 2000, seed) for seed, size in enumerate([5, 10, 20, 40])])
-    found = Calibration(level, slope, 0.1, 0.0, 0.0, 1.0)
+    tasks = [Scored(*cosines_of(9.0, size, 2000, seed), 5) for seed, size in enumerate([5, 10, 20, 40])]
+    found = Calibration(*fit_temperature(tasks), 0.1, 0.0, 0.0, 1.0)
     cosines, labels = cosines_of(9.0, 30, 4000, 99)
-    for scale, good in ((found.scale(30), True), (25.0, False)):
+    for scale, good in ((found.scale(30, 5), True), (25.0, False)):
         best = (scale * cosines.double()).softmax(-1).max(-1)
         assert (reliability(best.values.numpy(), (best.indices == labels).numpy()).error < 0.03) == good
 
@@ -74,19 +88,25 @@ def letters(texts: Any) -> Tensor:
 @pytest.mark.parametrize("sets", [1, 2])
 def test_a_head_is_calibrated_on_classes_it_never_saw(sets: int) -> None:
     data = corpus(sets)
-    found = calibrate(create("nearest", 10, way=5, shot=1), data, data.classes, letters, seed=0)
+    found = calibrate(create("nearest", 10, way=5, shot=1), data, ClassSplit((), data.classes, ()), letters, seed=0)
     assert found is not None and found.tasks > 0
     assert 0 < found.refused_part <= 0.1 and -1 < found.threshold(1) <= 1
-    assert found.scale(5) > 1 and found.name_weight in (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)
-    again = calibrate(create("nearest", 10, way=5, shot=1), data, data.classes, letters, seed=0)
+    assert found.scale(5, 1) > 1 and found.name_weight in (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)
+    again = calibrate(create("nearest", 10, way=5, shot=1), data, ClassSplit((), data.classes, ()), letters, seed=0)
     assert again == found  # nothing is drawn without a seed
     assert Calibration.from_dict(found.as_dict()) == found
 
 
 def test_too_few_classes_or_no_cosines_give_nothing() -> None:
     data = corpus()
-    assert calibrate(create("nearest", 10, way=5, shot=1), data, data.classes[:2], letters, seed=0) is None
-    assert calibrate(create("prototypical", 10, way=5, shot=1), data, data.classes, letters, seed=0) is None
+    assert (
+        calibrate(create("nearest", 10, way=5, shot=1), data, ClassSplit((), data.classes[:2], ()), letters, seed=0)
+        is None
+    )
+    assert (
+        calibrate(create("prototypical", 10, way=5, shot=1), data, ClassSplit((), data.classes, ()), letters, seed=0)
+        is None
+    )
     with pytest.raises(ModelError, match="refused_part.*: train the model again"):
         Calibration.from_dict({"temperature": 1.0})
 

@@ -131,7 +131,7 @@ def assess(
     right = best == truth
     calibration, size = model.calibration, len(labels)
     plain = model.method.temperature if model.method.temperature != 1.0 else PLAIN_SCALE
-    scale = calibration.scale(size) if calibration else PLAIN_SCALE
+    scale = calibration.scale(size, knowledge.mean_size) if calibration else PLAIN_SCALE
     found = Assessment(
         classes=len(knowledge.classes),
         examples=sum(len(entry.examples) for entry in knowledge.classes),

@@ -10,7 +10,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -73,7 +73,7 @@ def classify_file(
                 pass
             while batch := list(islice(records, BATCH)):
                 texts = [_text(number, record.get(column)) for number, record in batch]
-                lines = [{**record, **fields} for (_, record), fields in zip(batch, answer(texts), strict=True)]
+                lines = [beside(record, fields) for (_, record), fields in zip(batch, answer(texts), strict=True)]
                 file.write(_format(lines, kind, header=rows == 0))
                 file.flush()
                 os.fsync(file.fileno())
@@ -91,6 +91,11 @@ def classify_file(
         if rows == 0:
             part.unlink(missing_ok=True)  # nothing was answered: nothing to go on with
     return rows
+
+
+def beside(record: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """A record with its answer; where it has a column of the same name, the answer's is called answer_NAME."""
+    return {**record, **{(f"answer_{name}" if name in record else name): value for name, value in fields.items()}}
 
 
 def _open_text(path: Path) -> Iterator[str]:

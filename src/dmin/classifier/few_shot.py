@@ -208,7 +208,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if k < 1:
             raise DataError(f"k={k}: at least 1 is needed")
         scores, labels, limits = self._scores(X, knowledge), self._labels(knowledge), self._limits(knowledge)
-        probabilities = self._probabilities(scores)
+        probabilities = self._probabilities(scores, knowledge)
         answers = []
         for row, columns in enumerate(np.argsort(-scores, axis=1, kind="stable")[:, :k]):
             best = columns[0]
@@ -220,7 +220,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Sequence[str]) -> FloatArray:  # noqa: N803
         """Probabilities of the classes, [texts, classes]; what is refused still has them."""
-        return self._probabilities(self._scores(X, self._ready()))
+        knowledge = self._ready()
+        return self._probabilities(self._scores(X, knowledge), knowledge)
 
     def decision_function(self, X: Sequence[str]) -> FloatArray:  # noqa: N803
         """The raw similarity (cosine) of each text to each class, [texts, classes]."""
@@ -263,9 +264,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # Inside
 
-    def _probabilities(self, scores: FloatArray) -> FloatArray:
+    def _probabilities(self, scores: FloatArray, knowledge: Knowledge) -> FloatArray:
         calibration = self._model.calibration
-        scale = calibration.scale(scores.shape[1]) if calibration else PLAIN_SCALE
+        scale = calibration.scale(scores.shape[1], knowledge.mean_size) if calibration else PLAIN_SCALE
         found: FloatArray = torch.from_numpy(scores).double().mul(scale).softmax(dim=-1).numpy()
         return found
 

@@ -61,6 +61,11 @@ class Knowledge:
         return self.classes[0].vectors.shape[1] if self.classes else None
 
     @property
+    def mean_size(self) -> float:
+        """Examples a class, on the average."""
+        return sum(len(entry.examples) for entry in self.classes) / max(1, len(self.classes))
+
+    @property
     def labels(self) -> list[Hashable]:
         """The labels in the order of the columns."""
         return [entry.label for entry in self.classes]

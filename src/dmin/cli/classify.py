@@ -94,7 +94,7 @@ def _bulk(
 ) -> None:
     import json
 
-    from dmin.classifier.bulk import BATCH, classify_file, read_texts
+    from dmin.classifier.bulk import BATCH, beside, classify_file, read_texts
     from dmin.progress import progress
 
     records = read_texts(sys.stdin if str(source) == "-" else source, column)  # type: ignore[arg-type]
@@ -103,7 +103,7 @@ def _bulk(
 
         while batch := list(islice(records, BATCH)):
             for (_, record), fields in zip(batch, answer([record[column] for _, record in batch]), strict=True):
-                typer.echo(json.dumps({**record, **fields}, ensure_ascii=False))
+                typer.echo(json.dumps(beside(record, fields), ensure_ascii=False))
         return
     with progress("classifying", None, unit="rows") as advance:
         rows = classify_file(records, output, answer, column=column, resume=resume, after_batch=advance)

@@ -1,49 +1,47 @@
 """What a head's cosines mean, learned on validation classes: probabilities, a threshold for refusal, a name's weight.
 
 Tasks of many sizes are drawn from classes that training never saw; in each, some of the remaining classes play the
-unknown. These are fitted on them: the temperature of the probabilities, with a correction for the number of classes;
-how small a part of what belongs should be refused so that strangers are told apart best; for a head that did not learn it,
-how many examples a class's name is worth; and, for a head that keeps its base classes, what to add to their cosines.
+unknown. These are fitted on them: the temperature of the probabilities, with a correction for the numbers of classes and of
+examples; how small a part of what belongs should be refused so that strangers are told apart best; for a head that did not
+learn it, how many examples a class's name is worth; and, for a head that keeps its base classes, what to add to their
+cosines.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from dmin.data import Corpus
+from dmin.data import ClassSplit, Corpus
 from dmin.errors import ModelError
 from dmin.methods import FewShotMethod
+from dmin.training.small_tasks import Encode, Task, TaskPool
 
 SIZES = (5, 10, 20, 40, 80, 150)
+LARGE_SIZES = (10, 20, 40, 80, 150)  # of training classes
 SHOTS = (1, 2, 5, 10)
 REFUSED_PARTS = (0.02, 0.03, 0.05, 0.075, 0.1)  # not more: users mind a refusal of what belongs
 BASE_OFFSETS = tuple(step / 100 for step in range(-20, 32, 2))
 NAME_WEIGHTS = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)
 DRAWS = 4  # tasks of each size and shot
-QUERIES = 80  # at most, in a task; as many again from classes that are left out
 _BLOCK = 16_000_000  # floats of one intermediate tensor
-REFERENCE = 20  # classes at which `temperature` is the scale
-SLOPE_DEVIATION = (
-    2.0  # prior standard deviation of `temperature_per_log_class`: keeps what is fitted on small tasks sane
-)
-_LEAST = 3  # validation classes, below which nothing can be learned
-
-Encode = Callable[[Sequence[str]], Tensor]
+CLASSES, EXAMPLES = 20, 5  # at which `temperature` is the scale
+GROWTH_DEVIATION = 2.0  # prior standard deviation of how the scale grows: keeps what is fitted on small tasks sane
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Probabilities are softmax(scale(C)·cosine); refused is what lies below the cosine of all but `refused_part`."""
+    """Probabilities are softmax(scale·cosine); refused is what lies below the cosine of all but `refused_part`."""
 
-    temperature: float
+    temperature: float  # of 20 classes with 5 examples
     temperature_per_log_class: float
+    temperature_per_log_example: float
     refused_part: float  # of what belongs, at the best balance with strangers refused
     cut: float  # the cosine of that part, in validation tasks of one example a class
     cut_per_log_example: float
@@ -51,9 +49,11 @@ class Calibration:
     base_offset: float = 0.0  # added to the cosines of base classes, so that they and novel classes compete fairly
     tasks: int = 0
 
-    def scale(self, classes: int) -> float:
-        """What a cosine is multiplied by before the softmax, among so many classes."""
-        return max(1.0, self.temperature + self.temperature_per_log_class * math.log(max(2, classes) / REFERENCE))
+    def scale(self, classes: int, examples: float) -> float:
+        """What a cosine is multiplied by before the softmax, among so many classes with so many examples each."""
+        growth = self.temperature_per_log_class * math.log(max(2, classes) / CLASSES)
+        growth += self.temperature_per_log_example * math.log(max(1.0, examples) / EXAMPLES)
+        return max(1.0, self.temperature + growth)
 
     def threshold(self, examples: int) -> float:
         """The cosine below which a text is refused, the nearest class having so many examples."""
@@ -72,22 +72,19 @@ class Calibration:
         return cls(**{field.name: values[field.name] for field in fields(cls) if field.name in values})
 
 
-@dataclass(frozen=True)
-class Task:
-    """Vectors of a small all-class task: what belongs, with labels, and what belongs nowhere."""
+class Scored(NamedTuple):
+    """A task's cosines [L, C], its labels [L] and its number K of examples a class."""
 
-    support: Tensor  # [C, K, d]
-    names: Tensor  # [C, 1, d]
-    query: Tensor  # [L, d]
-    labels: Tensor  # [L]
-    strangers: Tensor  # [M, d], of other classes
+    cosines: Tensor
+    labels: Tensor
+    examples: int
 
 
 @torch.no_grad()
 def calibrate(
     method: FewShotMethod,
     corpus: Corpus,
-    classes: Sequence[str],
+    split: ClassSplit,
     encode: Encode,
     seed: int,
     base: Sequence[tuple[int, int]] = (),
@@ -97,22 +94,25 @@ def calibrate(
     Args:
         method: a trained method that gives cosines.
         corpus: the texts.
-        classes: the validation classes.
+        split: whose validation classes are used, and the training classes for what needs many classes.
         encode: texts -> vectors [n, d].
         seed: of the tasks.
         base: (index of a text, row in the memory) of texts of base classes that the memory was not learned from.
     """
-    kept = [label for label in classes if len(corpus.by_class[label]) >= 4]
-    if len(kept) < _LEAST or not method.gives_cosines:
+    if not method.gives_cosines:
         return None
-    rows = [row for label in kept for row in corpus.by_class[label]]
-    vectors = dict(zip(rows, encode([corpus.texts[row] for row in rows]), strict=True))
-    names = dict(zip(kept, encode([corpus.name_of(label) for label in kept]), strict=True))
-    tasks = draw_tasks(corpus, kept, vectors, names, seed)
+    tasks = TaskPool(corpus, split.valid, encode, seed).draw(SIZES, SHOTS, DRAWS)
+    if not tasks:
+        return None
+    larger = TaskPool(corpus, split.train, encode, seed).draw(LARGE_SIZES, (1, 5), 1)
     learned = getattr(method, "name_weight", None)
     name_weight = float(learned) if learned is not None else best_name_weight(method, tasks)
     scored = [(task, *_cosines(method, task, weight)) for task in tasks for weight in (None, name_weight)]
-    temperature, slope = fit_temperature([(known, task.labels) for task, known, _ in scored])
+    weights = (None, name_weight)
+    level, per_class, per_row = fit_temperature(
+        [Scored(known, task.labels, task.support.shape[1]) for task, known, _ in scored],
+        [Scored(_cosines(method, t, w)[0], t.labels, t.support.shape[1]) for t in larger for w in weights],
+    )
     part, cut, per_example = fit_refusal(
         [
             (task.support.shape[1], _left_out(method, task), known.max(-1).values, strange.max(-1).values)
@@ -123,58 +123,7 @@ def calibrate(
     if base and method.needs_memory:
         asked = encode([corpus.texts[row] for row, _ in base])
         offset = fit_base_offset(method, tasks, asked, torch.tensor([number for _, number in base]))
-    return Calibration(temperature, slope, part, cut, per_example, name_weight, offset, len(tasks))
-
-
-def draw_tasks(
-    corpus: Corpus, classes: Sequence[str], vectors: Mapping[int, Tensor], names: Mapping[str, Tensor], seed: int
-) -> list[Task]:
-    """Tasks of growing size, from classes of each data set and, where several are joined, of all together."""
-    random = np.random.default_rng([seed, 7])
-    groups: dict[str, list[str]] = {}
-    for label in classes:
-        groups.setdefault(corpus.origin.get(label, ""), []).append(label)
-    if len(groups) > 1:
-        groups["all"] = list(classes)
-    tasks = []
-    for group in groups.values():
-        room = max(2, round(0.75 * len(group)))  # the rest play the unknown
-        sizes = sorted({min(size, room) for size in SIZES})
-        for size in sizes if len(group) >= _LEAST else []:
-            for shot in SHOTS:
-                tasks += [_draw(corpus, group, size, shot, vectors, names, random) for _ in range(DRAWS)]
-    return tasks
-
-
-def _draw(
-    corpus: Corpus,
-    group: Sequence[str],
-    size: int,
-    shot: int,
-    vectors: Mapping[int, Tensor],
-    names: Mapping[str, Tensor],
-    random: np.random.Generator,
-) -> Task:
-    order = [group[index] for index in random.permutation(len(group))]
-    chosen, others = order[:size], order[size:]
-    each = max(1, QUERIES // size)
-    support, query, labels = [], [], []
-    for number, label in enumerate(chosen):
-        rows = random.permutation(corpus.by_class[label])
-        cut = min(shot, len(rows) - 1)
-        picked = rows[np.arange(shot) % cut]  # a class with too few texts shows some twice
-        support.append(torch.stack([vectors[int(row)] for row in picked]))
-        query += [vectors[int(row)] for row in rows[cut : cut + each]]
-        labels += [number] * len(rows[cut : cut + each])
-    pool = [row for label in others for row in corpus.by_class[label]]
-    strange = random.choice(pool, size=min(len(pool), len(query)), replace=False)
-    return Task(
-        torch.stack(support),
-        torch.stack([names[label] for label in chosen]).unsqueeze(1),
-        torch.stack(query),
-        torch.tensor(labels),
-        torch.stack([vectors[int(row)] for row in strange]),
-    )
+    return Calibration(level, per_class, per_row, part, cut, per_example, name_weight, offset, len(tasks))
 
 
 def _cosines(method: FewShotMethod, task: Task, name_weight: float | None) -> tuple[Tensor, Tensor]:
@@ -204,40 +153,50 @@ def best_name_weight(method: FewShotMethod, tasks: Sequence[Task]) -> float:
     return max(NAME_WEIGHTS, key=accuracy)
 
 
-def fit_temperature(scored: Sequence[tuple[Tensor, Tensor]]) -> tuple[float, float]:
-    """(a, b) of softmax((a + b·ln(C / 20))·cosine) with the least negative log-likelihood; each size weighs alike.
+def fit_temperature(scored: Sequence[Scored], trained: Sequence[Scored] = ()) -> tuple[float, float, float]:
+    """(a, b, c) of softmax((a + b·ln(C / 20) + c·ln(K / 5))·cosine) with the least negative log-likelihood.
 
-    A prior holds b near 0: validation classes are few, and the fit is used for many more classes than it has seen.
+    Validation classes are few, and the fit is used for many more: how the scale grows is learned on tasks of training
+    classes too, which have a level of their own, because they are known too well. Tasks of each shape weigh alike.
 
     Args:
-        scored: cosines [L, C] and labels [L] of each task.
+        scored: tasks of validation classes.
+        trained: tasks of training classes.
     """
     from scipy.optimize import minimize
 
-    sizes = sorted({cosines.shape[1] for cosines, _ in scored})
-    groups = [
-        (
-            torch.cat([c for c, _ in scored if c.shape[1] == size]).double(),
-            torch.cat([n for c, n in scored if c.shape[1] == size]),
-            math.log(size / REFERENCE),
-        )
-        for size in sizes
-    ]
+    shapes = [(level, *shape) for level, tasks in enumerate((scored, trained)) for shape in _by_shape(tasks)]
 
     def loss(values: Any) -> tuple[float, Any]:
         with torch.enable_grad():
             point = torch.tensor(values, dtype=torch.float64, requires_grad=True)
             parts = [
-                torch.nn.functional.cross_entropy((point[0] + point[1] * log) * c, n, reduction="mean")
-                for c, n, log in groups
+                torch.nn.functional.cross_entropy((point[level] + point[2:] @ growth) * cosines, labels)
+                for level, cosines, labels, growth in shapes
             ]
-            total = torch.stack(parts).mean() + 0.5 * (point[1] / SLOPE_DEVIATION) ** 2 / len(scored)
+            prior = 0.5 * (point[2:] / GROWTH_DEVIATION).square().sum() / (len(scored) + len(trained))
+            total = torch.stack(parts).mean() + prior
             total.backward()  # type: ignore[no-untyped-call]
         assert point.grad is not None  # noqa: S101 (backward fills it)
         return total.item(), point.grad.numpy()
 
-    found = minimize(loss, np.array([20.0, 0.0]), jac=True, method="L-BFGS-B")
-    return float(found.x[0]), float(found.x[1])
+    found = minimize(loss, np.array([20.0, 20.0, 0.0, 0.0]), jac=True, method="L-BFGS-B")
+    return float(found.x[0]), float(found.x[2]), float(found.x[3])
+
+
+def _by_shape(tasks: Sequence[Scored]) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """For each C and K: all cosines, their labels, and (ln(C / 20), ln(K / 5))."""
+    groups: dict[tuple[int, int], list[Scored]] = {}
+    for task in tasks:
+        groups.setdefault((task.cosines.shape[1], task.examples), []).append(task)
+    return [
+        (
+            torch.cat([task.cosines for task in group]).double(),
+            torch.cat([task.labels for task in group]),
+            torch.tensor([math.log(classes / CLASSES), math.log(examples / EXAMPLES)], dtype=torch.float64),
+        )
+        for (classes, examples), group in groups.items()
+    ]
 
 
 @torch.no_grad()

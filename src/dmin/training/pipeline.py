@@ -113,9 +113,7 @@ class Trainer:
 
         task, config = self.task, self.config
         held = hold_out(task.corpus, task.base_classes, config.stage1.held_out, config.seed)[1]  # as stage 1 kept them
-        found = calibrate(
-            method, task.corpus, task.split.valid, encode, config.seed, held[:: max(1, len(held) // 1000)]
-        )
+        found = calibrate(method, task.corpus, task.split, encode, config.seed, held[:: max(1, len(held) // 1000)])
         return found.as_dict() if found else None
 
     def _info(self) -> HeadInfo:
