@@ -29,6 +29,13 @@ measure() { # all classes at once, 5 and 10 examples, with and without names; th
             done
         done
     done
+    for set in banking77 clinc150 hwu64; do # one example a class, where names matter most
+        python reproduce/first_examples.py "$(board $set train_5)" "$out/$set-train_1.jsonl"
+        for names in names no-names; do
+            dmin evaluate "$out/without-$set" --examples "$out/$set-train_1.jsonl" --test "$(board $set test)" \
+                --$names --out "$out/leaderboard/$set-1-$names"
+        done
+    done
     dmin evaluate "$out/without-clinc150" --examples "$(board clinc150 train_5)" --test "$(board clinc150 test)" \
         --outside "$DMIN_DATA/clinc150/oos.jsonl" --reject auto --out "$out/leaderboard/refusal"
     cp "$out/leaderboard/banking77-5-names/reliability.png" "$out/leaderboard/refusal/refusal.png" reproduce/

@@ -1,4 +1,4 @@
-"""The leaderboard table from what `reproduce/heads.sh measure` wrote: leaderboard.md and leaderboard.csv."""
+"""The leaderboard page from what `reproduce/heads.sh measure` wrote: leaderboard.md and leaderboard.csv."""
 
 from __future__ import annotations
 
@@ -6,107 +6,124 @@ import csv
 import io
 import json
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from dmin.files import write_atomic
 
 SETS, SHOTS = ("banking77", "clinc150", "hwu64"), (5, 10)
+COLUMNS = [(name, shot) for name in SETS for shot in SHOTS]
+NAMES = {"no-names": "", "names": " + names"}
+ROWS: dict[str, Callable[[Any], float]] = {
+    "nearest prototype": lambda found: found["beside"]["nearest"],
+    "logistic regression": lambda found: found["beside"]["logistic"],
+    "DMIN-plus, sibling head": lambda found: found["accuracy"],
+}
 INTRODUCTION = """\
+# All classes at once
+
 Made by `reproduce/heads.sh train measure` (and `reproduce/setfit_rows.py` for SetFit). Accuracy in % on the public
 leaderboard's test texts, all classes at once, 5 or 10 examples a class, embedded encoder frozen. A sibling head never
 saw the set that it is measured on, nor any test text, and takes no gradient step at fit. Rows with names are a part of
 their own: each class's name counts as one more example (for DMIN-plus as many as it learned). Best of each part in
-bold.""".splitlines()
-COLUMNS = [(name, shot) for name in SETS for shot in SHOTS]
+bold.
+"""
 
 
-def main() -> None:
-    source, target = Path(sys.argv[1]), Path(sys.argv[2])
-    rows: dict[str, list[float | None]] = {}
-    errors: list[tuple[str, float, float]] = []
-    for names in ("no-names", "names"):
-        found = [json.loads((source / f"{n}-{k}-{names}" / "assessment.json").read_text()) for n, k in COLUMNS]
-        suffix = " + names" if names == "names" else ""
-        rows[f"nearest prototype{suffix}"] = [cell["beside"]["nearest"] for cell in found]
-        rows[f"logistic regression{suffix}"] = [cell["beside"]["logistic"] for cell in found]
-        rows[f"DMIN-plus, sibling head{suffix}"] = [cell["accuracy"] for cell in found]
-        errors += [
-            (f"{name}, {shot} examples{suffix}", cell["calibration_error_before"], cell["calibration_error"])
-            for (name, shot), cell in zip(COLUMNS, found, strict=True)
-        ]
-    setfit = _read(source / "setfit.json") or {}
-    rows["SetFit, num_iterations=5"] = [setfit.get(f"{n}-{k}", {}).get("accuracy") for n, k in COLUMNS]
-    order = [name for name in rows if "names" not in name] + [name for name in rows if "names" in name]
-    write_atomic(
-        target / "leaderboard.md", _page(rows, order, errors, _read(source / "refusal" / "assessment.json"), setfit)
-    )
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["row", *(f"{n} {k}" for n, k in COLUMNS)])
-    writer.writerows([name, *("" if v is None else f"{v:.4f}" for v in rows[name])] for name in order)
-    write_atomic(target / "leaderboard.csv", buffer.getvalue())
+class Results:
+    """The assessments of one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.setfit: dict[str, dict[str, float]] = self.read("setfit.json") or {}
+
+    def read(self, *parts: str) -> Any:
+        """A JSON file, or None."""
+        path = self.folder.joinpath(*parts)
+        return json.loads(path.read_text()) if path.is_file() else None
+
+    def cell(self, name: str, shot: int, kind: str) -> Any:
+        """One assessment."""
+        return self.read(f"{name}-{shot}-{kind}", "assessment.json")
+
+    def rows(self) -> list[tuple[str, list[float | None]]]:
+        """Rows without names, SetFit among them, then rows with names."""
+        found: list[tuple[str, list[float | None]]] = []
+        for kind, suffix in NAMES.items():
+            cells = [self.cell(name, shot, kind) for name, shot in COLUMNS]
+            found += [(title + suffix, [read(cell) for cell in cells]) for title, read in ROWS.items()]
+            if kind == "no-names":
+                peer = [self.setfit.get(f"{name}-{shot}", {}).get("accuracy") for name, shot in COLUMNS]
+                found.append(("SetFit, num_iterations=5", peer))
+        return found
 
 
-def _page(
-    rows: dict[str, list[float | None]],
-    order: list[str],
-    errors: list[tuple[str, float, float]],
-    refusal: Any,
-    setfit: Any,
-) -> str:
-    best = [
-        {kind: max(rows[n][c] or 0 for n in order if ("names" in n) == kind) for kind in (True, False)}
-        for c in range(len(COLUMNS))
-    ]
-    lines = [
-        "# All classes at once",
-        "",
-        *INTRODUCTION,
-        "",
-        "| | " + " | ".join(f"{name} {shot}" for name, shot in COLUMNS) + " |",
-        "|---|" + "---:|" * len(COLUMNS),
-    ]
-    for name in order:
+def table(header: Sequence[str], rows: Sequence[tuple[str, Sequence[float | None]]]) -> list[str]:
+    """Percentages as Markdown; the best of each column in bold, rows with names by themselves."""
+    lines = ["| | " + " | ".join(header) + " |", "|---|" + "---:|" * len(header)]
+    for title, values in rows:
         cells = []
-        for column, value in enumerate(rows[name]):
+        for column, value in enumerate(values):
+            rivals = [row[column] or 0.0 for name, row in rows if ("+ names" in name) == ("+ names" in title)]
             text = "" if value is None else f"{100 * value:.1f}"
-            cells.append(f"**{text}**" if value is not None and value == best[column]["names" in name] else text)
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    if setfit:
-        seconds = ", ".join(f"{cell} {found['seconds_to_fit']:.0f} s" for cell, found in setfit.items())
+            cells.append(f"**{text}**" if value is not None and value == max(rivals) else text)
+        lines.append(f"| {title} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def page(results: Results) -> str:
+    """The whole page."""
+    rows = results.rows()
+    lines = [INTRODUCTION, *table([f"{name} {shot}" for name, shot in COLUMNS], rows)]
+    if results.setfit:
+        seconds = ", ".join(f"{cell} {found['seconds_to_fit']:.0f} s" for cell, found in results.setfit.items())
         lines += [
             "",
             f"SetFit trains the encoder at fit: {seconds} (beside other jobs). The other rows fit in seconds.",
         ]
-    lines += [
-        "",
-        "## Probabilities",
-        "",
-        "Expected calibration error in % (15 bins), with the head's own scale and calibrated.",
+    one = [
+        (title + suffix, [read(results.cell(name, 1, kind)) for name in SETS])
+        for kind, suffix in NAMES.items()
+        for title, read in ROWS.items()
     ]
-    lines += ["", "| | own scale | calibrated |", "|---|---:|---:|"]
-    lines += [f"| {name} | {100 * before:.1f} | {100 * after:.1f} |" for name, before, after in errors]
+    lines += ["", "## One example a class", "", "The first of the five.", "", *table(SETS, one)]
+    lines += ["", "## Probabilities", ""]
+    lines += ["Expected calibration error in % (15 bins), with the head's own scale and calibrated.", ""]
+    lines += ["| | own scale | calibrated |", "|---|---:|---:|"]
+    for kind, suffix in NAMES.items():
+        for name, shot in COLUMNS:
+            cell = results.cell(name, shot, kind)
+            before, after = 100 * cell["calibration_error_before"], 100 * cell["calibration_error"]
+            lines.append(f"| {name}, {shot} examples{suffix} | {before:.1f} | {after:.1f} |")
     lines += ["", "![Reliability on banking77, 5 examples, with names](reliability.png)"]
-    if refusal:
-        lines += ["", "## Refusal", "", _refusal(refusal), "", "![Cosines of both](refusal.png)"]
+    lines += ["", "## Refusal", "", refusal(results.read("refusal", "assessment.json"))]
+    lines += ["", "![Cosines of what belongs and of what does not](refusal.png)"]
     return "\n".join(lines) + "\n"
 
 
-def _refusal(found: Any) -> str:
+def refusal(found: Any) -> str:
+    """What happened to the strangers."""
     apart = found["separation"]
     return (
         f"clinc150, 5 examples a class, {apart['belongs']} test texts and {apart['strangers']} out-of-scope texts: AUROC "
         f"{apart['auroc']:.3f}; {100 * apart['fpr95']:.1f} % of the strangers are accepted when 95 % of what belongs is. "
         f"In-scope accuracy {100 * found['accuracy_without_refusal']:.1f} % if nothing is refused, "
-        f'{100 * found["accuracy"]:.1f} % with `reject="auto"`, which refuses {100 * found["refused_of_strangers"]:.1f} % '
-        f"of the strangers and {100 * found['refused_of_what_belongs']:.1f} % of what belongs (below a cosine of "
-        f"{found['threshold']:.2f}, found from the examples alone)."
+        f'{100 * found["accuracy"]:.1f} % with `reject="auto"`, which refuses '
+        f"{100 * found['refused_of_strangers']:.1f} % of the strangers and "
+        f"{100 * found['refused_of_what_belongs']:.1f} % of "
+        f"what belongs (below a cosine of {found['threshold']:.2f}, found from the examples alone)."
     )
 
 
-def _read(path: Path) -> Any:
-    return json.loads(path.read_text()) if path.is_file() else None
+def main() -> None:
+    results, target = Results(Path(sys.argv[1])), Path(sys.argv[2])
+    write_atomic(target / "leaderboard.md", page(results))
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["row", *(f"{name} {shot}" for name, shot in COLUMNS)])
+    writer.writerows([title, *("" if v is None else f"{v:.4f}" for v in row)] for title, row in results.rows())
+    write_atomic(target / "leaderboard.csv", buffer.getvalue())
 
 
 if __name__ == "__main__":

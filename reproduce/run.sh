@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 out=runs/reproduce
 splits=protaugment-01,protaugment-02,protaugment-03,protaugment-04,protaugment-05
-some=dmin,prototypical,lwof,nearest,logistic
+some=dmin,dmin-plus,prototypical,lwof,nearest,logistic
 
 keep() { # the table of a run, kept in this folder
     cp "$out/$1/table.md" "reproduce/$1.md"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dmin.errors import UnknownNameError
+from dmin.errors import ConfigError, UnknownNameError
 from dmin.methods import METHODS, FewShotMethod, create
 from tests.methods.common import random
 
@@ -84,3 +84,8 @@ def test_the_seed_alone_decides_the_start(name: str) -> None:
 def test_unknown_method() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'nearest'"):
         create("neerest", 4, way=2, shot=1)
+
+
+def test_a_method_without_options_says_so() -> None:
+    with pytest.raises(ConfigError, match="nearest has no option 'scale': its options: none"):
+        create("nearest", DIM, way=2, shot=1, scale=3.0)

@@ -132,7 +132,7 @@ def open_model(model: str | Path, encoder: Encode | str | None, device: str | No
         if isinstance(encoder, str):
             if encoder == PRECOMPUTED:
                 return Model(nearest, None)
-            return Model(nearest, Encoder(encoder, device=device))
+            return Model(nearest, Encoder(encoder, pooling="mean", device=device))  # as sentence encoders are made
         return Model(nearest, None, encoder)
     if str(model) == "nearest":
         return Model(create("nearest", 0, way=0, shot=0), Encoder(device=device))

@@ -17,13 +17,13 @@ def list_sets() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from dmin.data.catalog import CATALOG, DATA_VARIABLE, local_folder
+    from dmin.data.catalog import CATALOG, DATA_VARIABLE, is_here
 
     table = Table()
     for column in ("name", "here", "what"):
         table.add_column(column)
     for entry in CATALOG.values():
-        here = "built in" if entry.name == "starter" else "yes" if local_folder(entry.name) else "no"
+        here = "built in" if entry.name == "starter" else "yes" if is_here(entry.name) else "no"
         table.add_row(entry.name, here, entry.about)
     Console().print(table)
     typer.echo(

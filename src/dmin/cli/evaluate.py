@@ -71,7 +71,7 @@ def evaluate(
         if outside is not None or reject is not None or names is not None or keep_base:
             raise ConfigError("--outside, --reject, --names and --keep-base belong to --examples")
         _episodes(
-            run, data, split, split_seed, split_sizes, way or "5,10", shot or "1,5", episodes, queries, part,
+            run, data, split, split_seed, split_sizes, way, shot, episodes, queries, part,
             unknown_rate, text_column, label_column, device, out,
         )  # fmt: skip
 
@@ -82,8 +82,8 @@ def _episodes(
     split: str | None,
     split_seed: int | None,
     split_sizes: str | None,
-    way: str,
-    shot: str,
+    way: str | None,
+    shot: str | None,
     episodes: int,
     queries: int,
     part: str,
@@ -93,7 +93,8 @@ def _episodes(
     device: str | None,
     out: Path | None,
 ) -> None:
-    ways, shots = numbers(way, "--way"), numbers(shot, "--shot")
+    ways = numbers(way, "--way") if way else None
+    shots = numbers(shot, "--shot") if shot else None
     parts = rates(unknown_rate, "--unknown-rate") if unknown_rate else []
 
     from dmin.data import choose_split, load_corpus
@@ -119,6 +120,9 @@ def _episodes(
         sizes = trained.split_sizes
     split_name, classes = choose_split(corpus, split, split_seed, sizes)
     folder = out or (run if same_data else run / corpus.name)
+    tied = model.method.tied_to  # ATAML knows one C, HATT one K
+    ways = ways or ([model.info.way] if tied == "way" else [5, 10])
+    shots = shots or ([model.info.shot] if tied == "shot" else [1, 5])
     plan = EvaluationPlan(corpus, split_name, classes, ways, shots, episodes, queries, part)
     if parts:
         _print_unknown(evaluate_unknown(model, plan, parts, folder, show=True), folder)

@@ -135,6 +135,15 @@ def local_folder(name: str) -> Path | None:
     return folder if folder and (folder / "texts.jsonl").is_file() else None
 
 
+def is_here(name: str) -> bool:
+    """Is a named set under $DMIN_DATA? Those that users bring (rcv1, odic) are folders of their own form."""
+    root = os.environ.get(DATA_VARIABLE)
+    if name in _SPECIAL and root:
+        folder = Path(root).expanduser() / name
+        return folder.is_dir() and any(folder.iterdir())
+    return local_folder(name) is not None
+
+
 def _named(entry: Entry) -> Corpus:
     folder = local_folder(entry.name)
     if folder is not None:

@@ -9,7 +9,7 @@ a model belongs to one number of classes.
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -42,6 +42,7 @@ class ATAML(FewShotMethod):
 
     name: ClassVar[str] = "ataml"
     title: ClassVar[str] = "ATAML"
+    tied_to: ClassVar[Literal["way", "shot"] | None] = "way"
     inputs: ClassVar[Inputs] = "tokens"
 
     def __init__(

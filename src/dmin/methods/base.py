@@ -59,6 +59,7 @@ class FewShotMethod(nn.Module):
     freezes_encoder: bool = False  # stage 2 leaves the encoder as stage 1 made it
     learning_rate: ClassVar[float] = 1e-3  # of its own weights, unless the configuration says otherwise
     scalar_learning_rate: ClassVar[float | None] = None  # of its gates and scales; None: like the other weights
+    tied_to: ClassVar[Literal["way", "shot"] | None] = None  # works for the C or K that it was trained for only
     learns_names: ClassVar[bool] = False  # can be trained with class names among the support
     divides_scores: ClassVar[bool] = False  # `contributions` says what each example gave
     gives_cosines: ClassVar[bool] = False  # score / temperature is a cosine, each class scored on its own
@@ -156,7 +157,8 @@ def masked_mean(support: Tensor, mask: Tensor | None) -> Tensor:
 def check_options(cls: type[FewShotMethod], options: dict[str, Any]) -> None:
     """Raise a `ConfigError` for an option the method does not have, with the nearest one it has."""
     parameters = inspect.signature(cls.__init__).parameters
-    known = [name for name in parameters if name not in RESERVED]
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)  # of a method without a constructor
+    known = [name for name, found in parameters.items() if name not in RESERVED and found.kind not in several]
     for option in options:
         if option not in known:
             near = nearest_name(option, known)

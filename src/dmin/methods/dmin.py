@@ -65,6 +65,8 @@ class DMIN(FewShotMethod):
         super().__init__()
         if base_memory.ndim != 2 or not len(base_memory):
             raise ValueError(f"base_memory has shape {list(base_memory.shape)}; [N, d] with N > 0 is needed")
+        if memory_iterations is not None and memory_iterations < 1:
+            raise ValueError(f"memory_iterations={memory_iterations}: at least 1 is needed")
         if share_routing and memory_iterations not in (None, iterations):
             raise ValueError("share_routing needs the same number of iterations in both modules")
         dim = base_memory.shape[1]

@@ -9,7 +9,7 @@ zero everywhere at the start, where it would never get a gradient.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -36,6 +36,7 @@ class HATT(FewShotMethod):
 
     name: ClassVar[str] = "hatt"
     title: ClassVar[str] = "HATT"
+    tied_to: ClassVar[Literal["way", "shot"] | None] = "shot"
     squared_norm: Tensor
 
     def __init__(
