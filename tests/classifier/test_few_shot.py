@@ -354,3 +354,48 @@ def test_the_same_text_under_two_classes_is_said() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         quick().fit({"a": ["one", "x"], "b": ["two", "y"]})
+
+
+# What a trained head adds
+
+
+def test_the_memory_that_shaped_a_class_is_named(run_folder: Path) -> None:
+    found = FewShotClassifier(run_folder, device="cpu").fit(EXAMPLES).explain("I want a refund")
+    bases = FewShotClassifier(run_folder, device="cpu", keep_base=True).fit(EXAMPLES).base_classes_
+    assert 0 < len(found.memory) <= 5 and {name for name, _ in found.memory} <= set(bases)
+    weights = [abs(weight) for _, weight in found.memory]
+    assert weights == sorted(weights, reverse=True)
+    assert "memory: " in str(found) and "memory: " in found._repr_html_()
+    assert found.as_dict()["memory"][0] == list(found.memory[0])
+    assert FewShotClassifier(device="cpu").fit(EXAMPLES).explain("I want a refund").memory == ()  # reads none
+
+
+def test_a_method_that_does_not_divide_its_scores_explains_by_leaving_out(tmp_path: Path) -> None:
+    overrides: dict[str, Any] = {
+        "data": "starter", "method": "lwof", "base_classes": 8, "stage1.epochs": 1, "stage2.episodes": 2,
+        "stage2.validation_episodes": 2, "device": "cpu",
+    }  # fmt: skip
+    Trainer(load_config(overrides=overrides), tmp_path / "run", warn=pytest.fail).run()
+    classifier = FewShotClassifier(tmp_path / "run", device="cpu", use_names=False).fit(EXAMPLES)
+    found = classifier.explain("I want a refund now")
+    assert all(np.isnan(example.share) for example in found.examples)
+    assert all(-1 <= example.without <= 1 for example in found.examples)
+    assert "nan" not in str(found)
+
+
+def test_other_parameters_after_a_fit_take_effect_at_the_next(run_folder: Path) -> None:
+    classifier = FewShotClassifier("nearest", device="cpu").fit(EXAMPLES)
+    plain = classifier.decision_function(["my money"])
+    classifier.set_params(model=run_folder)
+    assert np.array_equal(classifier.decision_function(["my money"]), plain)
+    assert not np.allclose(classifier.fit(EXAMPLES).decision_function(["my money"]), plain)
+
+
+def test_an_answer_holds_all_there_is_to_say() -> None:
+    classifier = FewShotClassifier(device="cpu", reject=0.3, unknown_label="?").fit(EXAMPLES)
+    texts = ["give my money back", "who won the chess game"]
+    first, second = classifier.answer(texts, k=2)
+    assert first.label == "refund" and not first.refused and second.label == "?" and second.refused
+    assert first.probability == pytest.approx(classifier.predict_proba(texts)[0].max())
+    assert [first.top, second.top] == [tuple(row) for row in classifier.predict_top_k(texts, 2)]
+    assert classifier.predict(texts).tolist() == ["refund", "?"]

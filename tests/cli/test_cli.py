@@ -133,3 +133,14 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     page = Path("runs/demo/report.html").read_text()
     assert page.count("<svg") == 2 and "Learning curves" in page
     assert run(["demo", "--episodes", "20"]) == 0  # again, over the first
+
+
+def test_a_method_tied_to_its_shot_is_evaluated_there(
+    words_file: Path, tiny_encoder_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    arguments = ["train", "--data", str(words_file), "--encoder", str(tiny_encoder_folder), "--out", str(out)]
+    more = ["--episodes", "4", "--way", "2", "--method", "hatt", "--shot", "3"]
+    assert run([*arguments, *SETTINGS.split(), *more]) == 0
+    assert run(["evaluate", str(out), "--way", "2", "--episodes", "3", "--queries", "4"]) == 0
+    assert {cell["shot"] for cell in json.loads((out / "summary.json").read_text())["cells"]} == {3}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import asdict, dataclass
 from html import escape
@@ -63,14 +64,15 @@ class Explanation:
             lines.append(f"  runner-up: {self.runner_up} ({self.runner_up_score:.3f})")
         for share in self.examples:
             kind = "name" if share.is_name else "example"
-            lines.append(f"  {share.share:+.3f}  {kind}: {share.text}   (without it: {share.without:.3f})")
+            alone = "" if math.isnan(share.without) else f"   (without it: {share.without:.3f})"
+            lines.append(f"  {_share(share.share)}  {kind}: {share.text}{alone}")
         if self.memory:
             lines.append("  memory: " + ", ".join(f"{name} {weight:+.2f}" for name, weight in self.memory))
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{share.share:+.3f}</td><td>{share.without:.3f}</td>"
+            f"<tr><td>{_share(share.share)}</td><td>{share.without:.3f}</td>"
             f"<td>{'<i>name</i> ' if share.is_name else ''}{escape(share.text)}</td></tr>"
             for share in self.examples
         )
@@ -86,3 +88,7 @@ class Explanation:
             f"({escape(str(self.nearest))} {self.score:.3f}{runner})</p>"
             f"<table><tr><th>share</th><th>without it</th><th>example</th></tr>{rows}</table>{memory}"
         )
+
+
+def _share(share: float) -> str:
+    return "  ?   " if math.isnan(share) else f"{share:+.3f}"
