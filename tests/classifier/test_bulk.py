@@ -95,9 +95,6 @@ def test_mistakes(tmp_path: Path) -> None:
     (tmp_path / "out.csv").write_text("mine")
     with pytest.raises(DataError, match="is there already"):
         classify_file(read_texts(path, "text"), tmp_path / "out.csv", answer, column="text")
-    (tmp_path / "blank.jsonl").write_text('{"text": "fine"}\n{"text": " "}\n')
-    with pytest.raises(DataError, match="row 2: the text is empty"):
-        classify_file(read_texts(tmp_path / "blank.jsonl", "text"), tmp_path / "o.csv", answer, column="text")
     with pytest.raises(DataError, match="no such file"):
         list(read_texts(tmp_path / "gone.txt", "text"))
 
@@ -139,3 +136,72 @@ def test_a_column_of_the_users_is_not_written_over(tmp_path: Path) -> None:
     classify_file(read_texts(path, "text"), tmp_path / "out.jsonl", answer, column="text")
     found = json.loads((tmp_path / "out.jsonl").read_text())
     assert found == {"text": "text 7", "label": "mine", "answer_label": "7", "score": 0.5}
+
+
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_rows_without_a_text_stay_in_their_place(tmp_path: Path) -> None:
+    rows = [{"text": "text 1"}, {"text": "  "}, {"text": None}, {"text": "text 4"}]
+    path = write_rows(tmp_path / "in.jsonl", rows)
+    assert classify_file(read_texts(path, "text"), tmp_path / "out.csv", answer, column="text") == 4
+    found = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text())))
+    assert [row["label"] for row in found] == ["1", "", "", "4"]
+    with pytest.raises(DataError, match="row 1: the text is 7"):
+        classify_file(read_texts(write_rows(path, [{"text": 7}]), "text"), tmp_path / "o.csv", answer, column="text")
+
+
+def test_columns_keep_their_place_and_strange_ones_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "BATCH", 1)
+    rows = [{"text": "text 1", "a": 1, "b": 2}, {"text": "text 2", "b": 20, "a": 10}]
+    path = write_rows(tmp_path / "in.jsonl", rows)
+    classify_file(read_texts(path, "text"), tmp_path / "out.csv", answer, column="text")
+    found = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text())))
+    assert [(row["a"], row["b"]) for row in found] == [("1", "2"), ("10", "20")]
+    path = write_rows(tmp_path / "in.jsonl", [*rows, {"text": "text 3", "c": 3}])
+    with pytest.raises(DataError, match="row 3 has a column 'c' that the first row lacks"):
+        classify_file(read_texts(path, "text"), tmp_path / "more.csv", answer, column="text")
+    classify_file(read_texts(path, "text"), tmp_path / "more.jsonl", answer, column="text")
+    assert json.loads((tmp_path / "more.jsonl").read_text().splitlines()[2])["c"] == 3
+
+
+def test_an_interrupted_run_is_not_lost_by_accident(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "BATCH", 10)
+    path = write_input(tmp_path / "in.jsonl", 30)
+
+    def crash(rows: int) -> None:
+        raise RuntimeError("power cut")
+
+    def more(texts: Sequence[str]) -> list[dict[str, Any]]:
+        return [{**fields, "top_k": []} for fields in answer(texts)]
+
+    for name in ("out.csv", "out.jsonl"):
+        output, part = tmp_path / name, tmp_path / f"{name}.part"
+        with pytest.raises(RuntimeError):
+            classify_file(read_texts(path, "text"), output, answer, column="text", after_batch=crash)
+        kept = part.read_bytes()
+        with pytest.raises(DataError, match="add --resume to go on with it, or remove it"):
+            classify_file(read_texts(path, "text"), output, answer, column="text")
+        with pytest.raises(DataError, match="use the same options"):
+            classify_file(read_texts(path, "text"), output, more, column="text", resume=True)
+        assert part.read_bytes() == kept
+        assert classify_file(read_texts(path, "text"), output, answer, column="text", resume=True) == 30
+
+
+def test_parquet_takes_odd_columns(tmp_path: Path) -> None:
+    import datetime
+
+    import pyarrow
+    from pyarrow import parquet
+
+    day = datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC)
+    parquet.write_table(pyarrow.table({"text": ["text 1"], "when": [day]}), tmp_path / "in.parquet")
+    classify_file(read_texts(tmp_path / "in.parquet", "text"), tmp_path / "out.jsonl", answer, column="text")
+    assert "2026-01-02" in (tmp_path / "out.jsonl").read_text()
+    rows = [{"text": "text 1", "x": 1}, {"text": "text 2", "x": "one", "late": 5}]
+    path = write_rows(tmp_path / "in.jsonl", rows)
+    classify_file(read_texts(path, "text"), tmp_path / "mixed.parquet", answer, column="text")
+    table = parquet.read_table(tmp_path / "mixed.parquet")
+    assert table.column("x").to_pylist() == ["1", "one"] and table.column("late").to_pylist() == [None, 5]

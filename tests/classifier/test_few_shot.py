@@ -322,6 +322,13 @@ def test_clone_params_and_pipelines() -> None:
         (lambda c: c.predict([None]), TypeError, "text 0 is None"),
         (lambda c: c.predict("hello"), TypeError, "list of texts"),
         (lambda c: c.explain(""), DataError, "text 0 is empty"),
+        (lambda c: c.fit("one text", ["a"]), TypeError, "not one str"),
+        (lambda c: c.fit({"a": None, "b": ["x"]}), TypeError, "class 'a': a list of texts is needed, not None"),
+        (lambda c: c.add_class(["a"], ["x"]), TypeError, r"label \['a'\] \(list\): a label must be hashable"),
+        (lambda c: c.remove_class(["a"]), TypeError, "must be hashable"),
+        (lambda c: c.set_params(reject={"refnd": 0.5}).fit(EXAMPLES), KeyError, "did you mean 'refund'"),
+        (lambda c: c.set_params(reject=0.1, unknown_label="refund").fit(EXAMPLES), DataError, "unknown_label"),
+        (lambda c: c.set_params(use_names="maybe").fit(EXAMPLES), ConfigError, "True, False or 'auto'"),
         (lambda c: c.predict_top_k(["x"], 0), DataError, "at least 1"),
     ],
 )
@@ -331,6 +338,55 @@ def test_mistakes_change_nothing(act: Any, error: type[Exception], message: str)
     with pytest.raises(error, match=message):
         act(classifier)
     assert np.array_equal(classifier.decision_function(["hello"]), before)
+    if message == "there already":
+        return  # before any fit it is not
+    classifier = quick()
+    with pytest.raises((error, NotFittedError, KeyError)):
+        act(classifier)
+    assert not hasattr(classifier, "classes_")
+    assert len(classifier.set_params(reject=None, use_names=False).fit(EXAMPLES).classes_) == 3
+
+
+def test_a_failed_fit_does_not_stand_in_the_way() -> None:
+    classifier = quick()
+    with pytest.raises(DataError):
+        classifier.fit({"a": [" "], "b": ["x"]})
+    assert classifier.fit(EXAMPLES).predict(["my money"]).shape == (1,)
+    other = FewShotClassifier("nearest", device="cpu").fit(EXAMPLES).set_params(model="default")
+    with pytest.raises(DataError):
+        other.fit({"a": []})
+    assert other.fit(EXAMPLES)._model.method.name == "dmin-plus"
+
+
+def test_one_string_is_not_a_list_of_letters() -> None:
+    classifier = FewShotClassifier("nearest", device="cpu").fit(EXAMPLES)
+    with pytest.raises(TypeError, match="list of texts"):
+        classifier.predict("abc")
+
+
+def test_a_refusal_is_wrong_whatever_the_label() -> None:
+    classifier = quick(reject=1.1, unknown_label="?").fit(EXAMPLES)
+    assert classifier.predict(["hello"]).tolist() == ["?"] and classifier.score(["hello"], ["?"]) == 0.0
+
+
+def test_the_automatic_threshold_follows_the_classes() -> None:
+    classifier = FewShotClassifier("nearest", device="cpu", use_names=False, reject="auto")
+    classifier.add_class("refund", EXAMPLES["refund"]).add_class("parcel", EXAMPLES["parcel"])
+    first = classifier.threshold_
+    classifier.add_examples("parcel", ["zebras in the zoo"])  # an outlier lowers what its own examples reach
+    assert first is not None and classifier.threshold_ is not None and classifier.threshold_ < first
+    fresh = FewShotClassifier("nearest", device="cpu", use_names=False, reject="auto").fit(classifier.examples_)
+    assert classifier.threshold_ == pytest.approx(fresh.threshold_)
+
+
+def test_two_threads_that_add_lose_nothing() -> None:
+    classifier = quick()
+    threads = [threading.Thread(target=classifier.add_class, args=(name, [name * 3])) for name in "abcdefgh"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(classifier.classes_) == list("abcdefgh")
 
 
 def test_bad_encoders_are_named() -> None:

@@ -82,3 +82,28 @@ def test_mistakes(examples: str, more: list[str], message: str, capsys: pytest.C
     errors = capsys.readouterr().err
     assert message in errors and errors.count("\n") == 1
     assert not Path("x.csv").exists() and not Path("x.csv.part").exists()
+
+
+def test_a_saved_classifier(examples: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from dmin import FewShotClassifier
+
+    saved = tmp_path / "inbox"
+    FewShotClassifier(device="cpu").fit({"refund": ["money back"], "parcel": ["late package"]}).save(saved)
+    assert run(["classify", "--model", str(saved), "where is my package"]) == 0
+    assert capsys.readouterr().out.startswith("parcel")
+    assert run(["classify", "--model", str(saved), "--examples", examples, "hello"]) == 2
+    assert "examples of its own" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--top-k", "0"], "--top-k 0: at least 1"),
+        (["--reject", "auto", "--unknown", "refund"], "give refused ones another --unknown"),
+    ],
+)
+def test_more_mistakes(examples: str, more: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["classify", "--examples", examples, "hello", *more]) == 2
+    assert message in capsys.readouterr().err
+    assert run(["classify", "hello"]) == 2
+    assert "--examples is needed" in capsys.readouterr().err

@@ -18,11 +18,13 @@ def group_examples(X: Any, y: Iterable[Any] | None) -> dict[Any, list[str]]:  # 
         if y is not None:
             raise TypeError("give either a mapping or texts with labels, not both")
         groups = {}
-        for label, texts in X.items():
+        for key, texts in X.items():
+            label = key.item() if isinstance(key, np.generic) else key
             if label is None or label != label:
                 raise DataError(f"{label!r} is no label")
-            if isinstance(texts, str | bytes):
-                raise TypeError(f"class {label!r}: a list of texts is needed, not one string")
+            if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+                what = "one string" if isinstance(texts, str | bytes) else repr(texts)
+                raise TypeError(f"class {label!r}: a list of texts is needed, not {what}")
             groups[label] = list(texts)
         _check_examples(groups)
         return groups
@@ -31,6 +33,10 @@ def group_examples(X: Any, y: Iterable[Any] | None) -> dict[Any, list[str]]:  # 
             "FewShotClassifier requires y to be passed, but the target y is None: texts need labels, fit(texts, labels), "
             "or a mapping, fit({label: [texts]})"
         )
+    if isinstance(X, str | bytes):
+        raise TypeError(f"a list of texts is needed, not one {type(X).__name__}")
+    if hasattr(X, "columns"):
+        raise TypeError("a column of texts is needed, not a table: table['text']")
     texts, labels = list(X), read_labels(y)
     if len(texts) != len(labels):
         raise DataError(f"{len(texts)} texts but {len(labels)} labels")
@@ -43,7 +49,7 @@ def group_examples(X: Any, y: Iterable[Any] | None) -> dict[Any, list[str]]:  # 
             )
         if not isinstance(label, Hashable):
             raise TypeError(f"label {row} is {label!r} ({type(label).__name__}): a label must be hashable")
-        if label is None or (isinstance(label, float) and label != label):
+        if label is None or type(label).__name__ == "NAType" or (isinstance(label, float) and label != label):
             raise DataError(f"label {row} is {label!r}")
         groups.setdefault(label, []).append(text)
     _check_examples(groups)
@@ -51,6 +57,14 @@ def group_examples(X: Any, y: Iterable[Any] | None) -> dict[Any, list[str]]:  # 
         return dict(sorted(groups.items()))
     except TypeError:  # labels of several types do not sort
         return groups
+
+
+def check_label(label: Any) -> None:
+    """Raise an error that names a label which cannot be one."""
+    if not isinstance(label, Hashable):
+        raise TypeError(f"label {label!r} ({type(label).__name__}): a label must be hashable")
+    if label is None:
+        raise DataError("None is no label")
 
 
 def read_labels(y: Any) -> list[Any]:

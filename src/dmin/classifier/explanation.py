@@ -51,7 +51,7 @@ class Explanation:
         return {
             "text": self.text, "label": self.label, "nearest": self.nearest, "score": self.score,
             "runner_up": self.runner_up, "runner_up_score": self.runner_up_score, "threshold": self.threshold,
-            "examples": [asdict(share) for share in self.examples],
+            "examples": [{name: _number(value) for name, value in asdict(share).items()} for share in self.examples],
             "memory": [[name, weight] for name, weight in self.memory],
         }  # fmt: skip
 
@@ -92,3 +92,7 @@ class Explanation:
 
 def _share(share: float) -> str:
     return "  ?   " if math.isnan(share) else f"{share:+.3f}"
+
+
+def _number(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value

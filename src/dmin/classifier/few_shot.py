@@ -14,12 +14,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from torch import Tensor
 
 from dmin.classifier.doctor import SupportReport, examine
-from dmin.classifier.examples import group_examples
+from dmin.classifier.examples import check_label, group_examples
 from dmin.classifier.explanation import Answer, Explanation, Share
 from dmin.classifier.labels import label_array
 from dmin.classifier.learning import learn_classes
 from dmin.classifier.model import PLAIN_SCALE, Model, open_model
-from dmin.classifier.refusal import Reject, check_reject, column_limits, find_threshold
+from dmin.classifier.refusal import Reject, check_reject, check_reject_labels, column_limits, find_threshold
 from dmin.classifier.storage import load_classifier, push_classifier, save_classifier
 from dmin.classifier.support import ClassSupport, Knowledge
 from dmin.classifier.vectors import PRECOMPUTED, VectorText
@@ -85,7 +85,11 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _model: Model
     _knowledge: Knowledge
     _names_on: bool | None
-    threshold_: float | None  # found by reject="auto"; None where the model's own cut has to do
+    _opened_for: tuple[Any, ...]
+    _threshold: tuple[Knowledge, float | None]  # of reject="auto", and the knowledge that it belongs to
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_knowledge")
 
     # What it knows
 
@@ -118,6 +122,16 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """What turns texts into vectors; None where the vectors come from elsewhere."""
         return self._model.encoder
 
+    @property
+    def threshold_(self) -> float | None:
+        """What reject="auto" found for the classes as they are now; None where the model's own cut has to do."""
+        knowledge = self._ready()
+        stored = getattr(self, "_threshold", None)
+        if stored is None or stored[0] is not knowledge:
+            stored = (knowledge, self._find_threshold(self._model, knowledge))
+            self._threshold = stored
+        return stored[1]
+
     # Learning: nothing is trained, each change encodes what is new and replaces the knowledge as a whole
 
     def fit(self, X: Examples, y: Iterable[Any] | None = None) -> Self:  # noqa: N803 (scikit-learn's name)
@@ -130,11 +144,14 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if len(groups) < 2 and self.reject is None and not self.keep_base:
             raise DataError("one class alone answers everything: give at least two classes, or set reject")
         with _CHANGING:
+            self._check_parameters()
             model = self._opened() or self._open()
             names_on = self._decide_names(groups)
             knowledge = self._learn(model, groups, names_on, Knowledge(name_weight=model.name_weight))
+            check_reject_labels(self.reject, [*knowledge.labels, *(model.base_classes if self.keep_base else ())])
             threshold = self._find_threshold(model, knowledge)
-            self._model, self._knowledge, self._names_on, self.threshold_ = model, knowledge, names_on, threshold
+            self._model, self._knowledge, self._names_on = model, knowledge, names_on
+            self._opened_for, self._threshold = self._names_of_model(), (knowledge, threshold)
         return self
 
     def partial_fit(self, X: Examples, y: Iterable[Any] | None = None, classes: Any = None) -> Self:  # noqa: N803
@@ -143,16 +160,18 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._change(group_examples(self._read_mapping(X), y))
 
     def add_class(self, label: Hashable, texts: Sequence[str] = ()) -> Self:
-        """Add a class; the others are not touched. Without texts it needs a description, or a name made of words."""
-        self._start()
-        if label in self._knowledge.by_label:
-            raise DataError(f"class {label!r} is there already: use add_examples")
-        return self._change(group_examples(self._read_mapping({label: texts}), None), names_alone=True)
+        """Add a class; the others are not touched. Without texts it needs a description."""
+        check_label(label)
+        with _CHANGING:
+            if label in self._current()[1].by_label:
+                raise DataError(f"class {label!r} is there already: use add_examples")
+            return self._change(group_examples(self._read_mapping({label: texts}), None))
 
     def add_examples(self, label: Hashable, texts: Sequence[str]) -> Self:
         """Add examples to a class that is there."""
-        self._known(label)
-        return self._change(group_examples(self._read_mapping({label: texts}), None))
+        with _CHANGING:
+            self._known(label)
+            return self._change(group_examples(self._read_mapping({label: texts}), None), needs_examples=True)
 
     def remove_class(self, label: Hashable) -> Self:
         """Forget a class."""
@@ -165,6 +184,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Forget one example of a class."""
         with _CHANGING:
             entry = self._known(label)
+            if self.encoder == PRECOMPUTED and not isinstance(text, str):
+                text = VectorText.of(text)
             if text not in entry.examples:
                 raise unknown_name(f"example of {label!r}", text, entry.examples)
             row = entry.examples.index(text)
@@ -232,8 +253,10 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return [list(found.top) for found in self.answer(X, k)]
 
     def score(self, X: Sequence[str], y: Iterable[Any], sample_weight: Any = None) -> float:  # noqa: N803
-        """Accuracy; a refused text counts as wrong."""
-        right = [bool(answer == label) for answer, label in zip(self.predict(X), y, strict=True)]
+        """Accuracy; a refused text counts as wrong, whatever its label."""
+        right = [
+            not found.refused and bool(found.label == label) for found, label in zip(self.answer(X), y, strict=True)
+        ]
         return float(np.average(right, weights=sample_weight))
 
     def explain(self, text: str) -> Explanation:
@@ -284,28 +307,30 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _open(self) -> Model:
         """Load model and encoder."""
-        if self.backend != "torch":
-            raise ConfigError(f"backend {self.backend!r}: only 'torch' is there")
-        if self.use_names not in (True, False, "auto"):
-            raise ConfigError(f"use_names={self.use_names!r}: True, False or 'auto'")
-        check_reject(self.reject)
         model = open_model(self.model, self.encoder, self.device)
         if self.keep_base and not model.base_classes:
             raise ConfigError("keep_base needs a trained model with a memory: this one knows no base classes")
         if self.keep_base and not model.method.gives_cosines:
             raise ConfigError(f"keep_base: a {model.method.name} model keeps no base classes")
-        self._opened_for = self._names_of_model()
         return model
+
+    def _check_parameters(self) -> None:
+        if self.backend != "torch":
+            raise ConfigError(f"backend {self.backend!r}: only 'torch' is there")
+        if self.use_names not in (True, False, "auto"):
+            raise ConfigError(f"use_names={self.use_names!r}: True, False or 'auto'")
+        check_reject(self.reject)
 
     def _names_of_model(self) -> tuple[Any, ...]:
         return (str(self.model), self.encoder, self.backend, self.device, self.keep_base)
 
-    def _start(self) -> None:
-        """Make ready to learn class by class."""
-        if not hasattr(self, "_knowledge"):
-            self._model = self._open()
-            self._knowledge = Knowledge(name_weight=self._model.name_weight)
-            self._names_on, self.threshold_ = None, None
+    def _current(self) -> tuple[Model, Knowledge]:
+        """Model and knowledge as they are; of an object that was not fitted, those that it would begin with."""
+        if hasattr(self, "_knowledge"):
+            return self._model, self._knowledge
+        self._check_parameters()
+        model = self._open()
+        return model, Knowledge(name_weight=model.name_weight)
 
     def _read(self, X: Sequence[Any]) -> Sequence[str]:  # noqa: N803
         """Texts as they are; vectors, where they are given in place of texts, under a name."""
@@ -336,37 +361,47 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _limits(self, knowledge: Knowledge) -> Any:
         """For each column, the cosine below which a text is refused, [C]; minus infinity where nothing is."""
-        sizes = [len(entry.texts) for entry in knowledge.classes] + [1] * len(self.base_classes_)
-        return column_limits(self.reject, self.threshold_, self._model.calibration, self._labels(knowledge), sizes)
+        sizes = [len(entry.examples) for entry in knowledge.classes] + [1] * len(self.base_classes_)
+        threshold = self.threshold_ if isinstance(self.reject, str) else None
+        return column_limits(self.reject, threshold, self._model.calibration, self._labels(knowledge), sizes)
 
-    def _change(self, groups: dict[Any, list[str]], *, names_alone: bool = False) -> Self:
+    def _change(self, groups: dict[Any, list[str]], *, needs_examples: bool = False) -> Self:
         with _CHANGING:
-            self._start()
-            names_on = self._decide_names(groups) if self._names_on is None else self._names_on
+            model, before = self._current()
+            names_on = getattr(self, "_names_on", None)
+            names_on = self._decide_names(groups) if names_on is None else names_on
             merged = {}
             for label, texts in groups.items():
-                known = self._knowledge.by_label.get(label)
+                known = before.by_label.get(label)
                 merged[label] = [*(known.examples if known else ()), *texts]
-                if not texts and not names_alone:
+                if not texts and (needs_examples or known):
                     raise DataError(f"class {label!r} has no example")
-            self._knowledge = self._learn(self._model, merged, names_on, self._knowledge)
-            self._names_on = names_on
+            knowledge = self._learn(model, merged, names_on, before)
+            if not hasattr(self, "_knowledge"):
+                self._model, self._opened_for = model, self._names_of_model()
+            self._knowledge, self._names_on = knowledge, names_on
         return self
 
     def _learn(self, model: Model, groups: Mapping[Any, Sequence[str]], names_on: bool, before: Knowledge) -> Knowledge:
         """What is known, with these classes added or changed."""
+        described = self.descriptions or {}
         names = {}
-        for label in groups:
+        for label, texts in groups.items():
             if self.keep_base and label in model.base_classes:
                 raise DataError(f"class {label!r} is a base class of the model already: choose another name")
-            names[label] = (self.descriptions or {}).get(label) or (name_text(label) if names_on else None)
+            if self.reject is not None and label == self.unknown_label:
+                raise DataError(f"class {label!r} is the unknown_label of refused texts too: rename one of them")
+            if not texts and not described.get(label):
+                raise DataError(f"class {label!r} has no example and no description")
+            names[label] = described.get(label) or (name_text(label) if names_on else None)
         return before.replaced(learn_classes(model, groups, names, before))
 
     def _known(self, label: Hashable) -> ClassSupport:
-        self._start()
-        if label not in self._knowledge.by_label:
-            raise unknown_name("class", str(label), map(str, self._knowledge.labels))
-        return self._knowledge.by_label[label]
+        check_label(label)
+        knowledge = getattr(self, "_knowledge", Knowledge())
+        if label not in knowledge.by_label:
+            raise unknown_name("class", str(label), map(str, knowledge.labels))
+        return knowledge.by_label[label]
 
     def _ready(self) -> Knowledge:
         from sklearn.exceptions import NotFittedError

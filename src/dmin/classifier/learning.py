@@ -10,7 +10,6 @@ import torch
 from dmin.classifier.examples import warn_of_contradictions
 from dmin.classifier.model import Model
 from dmin.classifier.support import ClassSupport, Knowledge
-from dmin.errors import DataError
 
 
 def learn_classes(
@@ -24,9 +23,6 @@ def learn_classes(
         names: what stands beside the examples of each class as its name or description, if anything.
         before: what is known.
     """
-    for label, texts in groups.items():
-        if not texts and not names[label]:
-            raise DataError(f"class {label!r} has no example and no description")
     rows = {label: [*texts, *filter(None, [names[label]])] for label, texts in groups.items()}
     warn_of_contradictions(rows, before)
     known = {

@@ -49,9 +49,9 @@ class Model:
 
     def vectors(self, texts: Sequence[str], width: int | None) -> Tensor:
         """Vectors [n, d]; `width` is what they must have, if that is known."""
+        check_texts(texts)
         if self.encoder is not None:
             return torch.from_numpy(self.encoder.encode(list(texts))).to(self.device)
-        check_texts(texts)
         if self.own is not None:
             vectors = np.asarray(self.own(list(texts)), dtype=np.float32)
             who = "the encoder gave"
@@ -129,6 +129,8 @@ def open_model(model: str | Path, encoder: Encode | str | None, device: str | No
         if str(model) not in ("default", "nearest"):
             raise ConfigError("a trained model brings its own encoder: leave out encoder, or use model='default'")
         nearest = create("nearest", 0, way=0, shot=0)
+        if isinstance(encoder, Encoder):
+            return Model(nearest, encoder)
         if isinstance(encoder, str):
             if encoder == PRECOMPUTED:
                 return Model(nearest, None)

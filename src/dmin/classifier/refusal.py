@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +20,7 @@ from torch import Tensor
 from dmin.classifier.left_out import leave_each_out
 from dmin.classifier.model import Model
 from dmin.classifier.support import Knowledge
-from dmin.errors import ConfigError, DataError
+from dmin.errors import ConfigError, DataError, unknown_name
 from dmin.training.calibration import Calibration
 
 Reject = float | Mapping[Any, float] | Literal["auto"] | None
@@ -34,8 +35,15 @@ def check_reject(reject: Any) -> None:
         return
     values = list(reject.values()) if isinstance(reject, Mapping) else [reject]
     for value in values:
-        if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+        if isinstance(value, bool) or not isinstance(value, Real) or math.isnan(value):
             raise ConfigError(f"reject={reject!r}: a number, a number for each label, 'auto' or None")
+
+
+def check_reject_labels(reject: Any, labels: Sequence[Any]) -> None:
+    """A threshold for a class that is not there is a mistake."""
+    for label in reject if isinstance(reject, Mapping) else ():
+        if label not in labels:
+            raise unknown_name("class in reject", str(label), map(str, labels))
 
 
 def find_threshold(knowledge: Knowledge, model: Model, strangers: Tensor | None = None) -> float | None:
@@ -47,15 +55,16 @@ def find_threshold(knowledge: Knowledge, model: Model, strangers: Tensor | None 
         strangers: vectors [n, d] of texts known to belong nowhere, if there are any.
     """
     belongs = np.array([found.highest for found in leave_each_out(knowledge, model, CLASSES)])
-    if len(belongs) < (1 if strangers is not None else _ENOUGH):
-        if model.calibration is None or strangers is not None:
+    if strangers is not None and not len(strangers):
+        raise DataError("outside holds no texts")
+    needed = 1 if strangers is not None else _ENOUGH
+    if len(belongs) < needed:
+        if model.calibration is None:
             raise DataError(
-                f'reject="auto" needs {_ENOUGH} examples in classes with another example or a name: give a number instead'
+                f'reject="auto" needs {needed} or more examples in classes with another example or a name: give a number'
             )
         return None
     if strangers is not None:
-        if not len(strangers):
-            raise DataError("outside holds no texts")
         return best_cut(belongs, model.cosines(strangers, knowledge).max(dim=1).values.cpu().numpy())
     part = model.calibration.refused_part if model.calibration else PART
     return float(np.quantile(belongs, part))

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from dmin.classifier.card import classifier_card
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 _KEPT = ("use_names", "keep_base", "unknown_label", "backend")
+_NEEDED = (
+    "model", "settings", "reject", "outside", "names_on", "name_weight", "descriptions", "encoder_name", "own_encoder",
+    "encoder", "head", "classes",
+)  # fmt: skip
 _BY_NAME = ("default", "nearest")  # models that come with the package: their name is enough
 
 
@@ -34,6 +39,8 @@ def save_classifier(classifier: FewShotClassifier, folder: Path) -> None:
     for label in knowledge.labels:
         if not isinstance(label, str | int | float):
             raise DataError(f"label {label!r} is a {type(label).__name__}: only strings and numbers can be saved")
+    if folder.is_file():
+        raise StorageError(f"{folder} is a file: choose an empty or a new folder")
     if folder.exists() and not (folder / "classifier.json").is_file() and any(folder.iterdir()):
         raise StorageError(f"{folder} holds something else: choose an empty or a new folder")
     part = folder.with_name(folder.name + ".part")
@@ -46,8 +53,12 @@ def save_classifier(classifier: FewShotClassifier, folder: Path) -> None:
         write_tensors(part / "support.safetensors", tensors | {f"prepared.{n}": entry.prepared for n, entry in entries})
         write_json(part / "classifier.json", _description(classifier))
         write_atomic(part / "README.md", classifier_card(classifier))
-        shutil.rmtree(folder, ignore_errors=True)
+        old = folder.with_name(folder.name + ".old")
+        shutil.rmtree(old, ignore_errors=True)
+        if folder.exists():
+            folder.rename(old)  # whatever happens now, one whole classifier is there
         part.rename(folder)
+        shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
         if isinstance(error, StorageError):
             raise
@@ -59,18 +70,17 @@ def save_classifier(classifier: FewShotClassifier, folder: Path) -> None:
 def _description(classifier: FewShotClassifier) -> dict[str, Any]:
     reject: Any = classifier.reject
     if isinstance(reject, Mapping):
-        reject = {"by_label": [[label, value] for label, value in reject.items()]}
+        reject = {"by_label": [[label, float(value)] for label, value in reject.items()]}
     encoder = classifier.encoder
     return {
         "format": FORMAT,
         "model": str(classifier.model) if str(classifier.model) in _BY_NAME else None,
-        "settings": {name: getattr(classifier, name) for name in _KEPT},
-        "reject": reject,
-        "outside": list(classifier.outside) if classifier.outside is not None else None,
+        "settings": {name: _plain(getattr(classifier, name)) for name in _KEPT},
+        "reject": _plain(reject),
+        "outside": np.asarray(classifier.outside).tolist() if classifier.outside is not None else None,
         "names_on": classifier._names_on,
         "name_weight": classifier._knowledge.name_weight,
         "descriptions": [[label, text] for label, text in (classifier.descriptions or {}).items()],
-        "threshold": classifier.threshold_,
         "encoder_name": encoder if isinstance(encoder, str) else None,
         "own_encoder": encoder is not None and not isinstance(encoder, str),
         "encoder": classifier.encoder_.fingerprint if classifier.encoder_ else None,
@@ -92,6 +102,9 @@ def load_classifier(
         raise ModelError(f"{folder} holds no saved classifier: {error}") from error
     if stored.get("format") != FORMAT:
         raise ModelError(f"{folder}: classifier format {stored.get('format')!r}; this version reads format {FORMAT}")
+    missing = [name for name in _NEEDED if name not in stored]
+    if missing:
+        raise ModelError(f"{folder}: classifier.json lacks {', '.join(missing)}; was it changed by hand?")
     if stored["own_encoder"] != (encoder is not None):
         needs = "give the same encoder to load" if stored["own_encoder"] else "it brings its own: leave out encoder"
         raise ConfigError(f"{folder}: {needs}")
@@ -105,8 +118,7 @@ def load_classifier(
         device=device,
         **stored["settings"],
     )
-    classifier._start()
-    model = classifier._model
+    model, _ = classifier._current()
     if model.encoder is not None and model.encoder.fingerprint != stored["encoder"]:
         raise ModelError(f"{folder}: its vectors were made by another encoder than the one that is installed")
     tensors, _ = read_tensors(folder / "support.safetensors")
@@ -120,9 +132,14 @@ def load_classifier(
         with torch.no_grad():
             entries = [replace(entry, prepared=model.method.prepare(entry.vectors)) for entry in entries]
         name_weight = model.name_weight
-    classifier._knowledge = Knowledge(tuple(entries), name_weight)
-    classifier._names_on, classifier.threshold_ = stored["names_on"], stored["threshold"]
+    classifier._model, classifier._opened_for = model, classifier._names_of_model()
+    classifier._knowledge, classifier._names_on = Knowledge(tuple(entries), name_weight), stored["names_on"]
     return classifier
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy as one of Python, for JSON."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def push_classifier(classifier: FewShotClassifier, identifier: str, *, private: bool = False) -> str:

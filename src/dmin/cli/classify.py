@@ -15,8 +15,13 @@ from dmin.errors import ConfigError
 
 def classify(
     texts: list[str] = typer.Argument(None, metavar="TEXT...", help="Texts to classify."),
-    examples: Path = typer.Option(..., help="Examples: YAML or JSON {label: [texts]}, or CSV, TSV, JSONL, Parquet."),
-    model: str = typer.Option("default", help="default, nearest, the folder of a run, or a Hugging Face id."),
+    examples: Path | None = typer.Option(
+        None, help="Examples: YAML or JSON {label: [texts]}, or CSV, TSV, JSONL, Parquet with text and label."
+    ),
+    model: str = typer.Option(
+        "default",
+        help="default, nearest, the folder of a run, a Hugging Face id, or a saved classifier (no --examples).",
+    ),
     input_file: Path | None = typer.Option(
         None, "--input", help="A CSV, TSV, JSONL, Parquet or text file; - is standard input."
     ),
@@ -24,6 +29,7 @@ def classify(
         None, help="A .jsonl, .csv, .tsv or .parquet file; without one, standard output as JSONL."
     ),
     text_column: str = typer.Option("text", help="Column of the texts in --input."),
+    label_column: str = typer.Option("label", help="Column of the labels in --examples, whose texts are in: text."),
     top_k: int = typer.Option(1, help="Also the k most similar classes."),
     explain: bool = typer.Option(False, help="Also the examples that decided."),
     reject: str | None = typer.Option(None, help="Refuse texts below this cosine, or: auto."),
@@ -39,23 +45,14 @@ def classify(
     dmin classify --examples intents.yaml --input mails.csv --output answers.csv --reject auto
     cat texts.txt | dmin classify --examples intents.yaml --input - > answers.jsonl
     """
-    from dmin.classifier import FewShotClassifier
-    from dmin.data.readers import read_corpus
-
     if bool(texts) == bool(input_file):
         raise ConfigError("give either texts or --input FILE")
     if resume and not output:
         raise ConfigError("--resume needs --output")
+    if top_k < 1:
+        raise ConfigError(f"--top-k {top_k}: at least 1 is needed")
     with plain_warnings():
-        corpus = read_corpus(examples)
-        classifier = FewShotClassifier(
-            model,
-            use_names="auto" if names is None else names,
-            reject=reject_value(reject),
-            unknown_label=unknown,
-            device=device,
-        )
-        classifier.fit({label: [corpus.texts[row] for row in rows] for label, rows in corpus.by_class.items()})
+        classifier = _classifier(examples, model, label_column, names, reject, unknown, device)
         if texts:
             for text in texts:
                 typer.echo(
@@ -65,6 +62,36 @@ def classify(
                 )
             return
         _bulk(lambda batch: answer_fields(classifier, batch, top_k, explain), input_file, output, text_column, resume)
+
+
+def _classifier(
+    examples: Path | None, model: str, label_column: str, names: bool | None, reject: str | None, unknown: str,
+    device: str | None,
+) -> Any:  # fmt: skip
+    """A classifier of these examples, or one that was saved."""
+    from dmin.classifier import FewShotClassifier
+    from dmin.data.readers import read_corpus
+
+    if (Path(model) / "classifier.json").is_file():
+        if examples is not None:
+            raise ConfigError(f"{model} is a saved classifier with examples of its own: leave out --examples")
+        loaded = FewShotClassifier.load(model, device=device)
+        if reject is not None:
+            loaded.set_params(reject=reject_value(reject), unknown_label=unknown)
+        return loaded
+    if examples is None:
+        raise ConfigError("--examples is needed: a file of examples for each class")
+    corpus = read_corpus(examples, label_column=label_column)
+    classifier = FewShotClassifier(
+        model,
+        use_names="auto" if names is None else names,
+        reject=reject_value(reject),
+        unknown_label=unknown,
+        device=device,
+    )
+    if reject is not None and unknown in corpus.by_class:
+        raise ConfigError(f"a class is called {unknown!r} like refused texts: give refused ones another --unknown")
+    return classifier.fit({label: [corpus.texts[row] for row in rows] for label, rows in corpus.by_class.items()})
 
 
 def answer_fields(classifier: Any, texts: Sequence[str], top_k: int, explain: bool = False) -> list[dict[str, Any]]:
@@ -80,7 +107,7 @@ def answer_fields(classifier: Any, texts: Sequence[str], top_k: int, explain: bo
             line["top_k"] = [{"label": str(name), "score": round(score, 4)} for name, score in found.top]
         if explain:
             shares = classifier.explain(text).examples[:3]
-            line["because"] = [{"share": round(share.share, 4), "text": share.text} for share in shares]
+            line["because"] = [{"share": _rounded(share.share), "text": share.text} for share in shares]
         fields.append(line)
     return fields
 
@@ -92,18 +119,14 @@ def _bulk(
     column: str,
     resume: bool,
 ) -> None:
-    import json
-
-    from dmin.classifier.bulk import BATCH, beside, classify_file, read_texts
+    from dmin.classifier.bulk import answer_batches, classify_file, json_line, read_texts
     from dmin.progress import progress
 
     records = read_texts(sys.stdin if str(source) == "-" else source, column)  # type: ignore[arg-type]
     if output is None:
-        from itertools import islice
-
-        while batch := list(islice(records, BATCH)):
-            for (_, record), fields in zip(batch, answer([record[column] for _, record in batch]), strict=True):
-                typer.echo(json.dumps(beside(record, fields), ensure_ascii=False))
+        for lines in answer_batches(records, answer, column):
+            for line in lines:
+                typer.echo(json_line(line))
         return
     with progress("classifying", None, unit="rows") as advance:
         rows = classify_file(records, output, answer, column=column, resume=resume, after_batch=advance)
@@ -113,3 +136,7 @@ def _bulk(
 def _line(fields: dict[str, Any], text: str) -> str:
     line = f"{fields['label']}\t{fields['score']:.3f}\t{text}"
     return line + "".join(f"\n  {found['label']}\t{found['score']:.3f}" for found in fields.get("top_k", []))
+
+
+def _rounded(share: float) -> float | None:
+    return None if share != share else round(share, 4)

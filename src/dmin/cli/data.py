@@ -93,7 +93,7 @@ def check(
         f"classes with fewer than {shot} + {queries} texts", [f"{label} ({size})" for label, size in report.too_small]
     )
     typer.echo("nothing to mend" if not report.problems else f"{report.problems} findings")
-    if meaning or (meaning is None and len(corpus.texts) <= _SMALL and len(corpus.classes) > 1):
+    if len(corpus.classes) > 1 and (meaning or (meaning is None and len(corpus.texts) <= _SMALL)):
         from dmin.classifier import FewShotClassifier
 
         with plain_warnings():

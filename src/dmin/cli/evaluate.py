@@ -59,7 +59,10 @@ def evaluate(
         raise ConfigError("--examples and --test belong together")
     with plain_warnings():
         if examples is not None and test is not None:
-            given = {"--data": data, "--split": split, "--way": way, "--shot": shot, "--unknown-rate": unknown_rate}
+            given = {
+                "--data": data, "--split": split, "--split-seed": split_seed, "--split-sizes": split_sizes, "--way": way,
+                "--shot": shot, "--unknown-rate": unknown_rate,
+            }  # fmt: skip
             stray = [name for name, value in given.items() if value is not None]
             if stray:
                 raise ConfigError(f"{', '.join(stray)} belong to episodes: leave out, or leave out --examples")
@@ -160,12 +163,13 @@ def _own_files(
     support = read_corpus(examples, text_column=text, label_column=label)
     asked = read_corpus(test, text_column=text, label_column=label)
     strangers = [record[text] for _, record in read_texts(outside, text)] if outside else []
+    strangers = [words for words in strangers if isinstance(words, str) and words.strip()]
     classifier = FewShotClassifier(
         model,
         use_names="auto" if names is None else names,
         keep_base=keep_base,
         reject=reject_value(reject),
-        unknown_label="unknown",
+        unknown_label="(refused)",
         device=device,
     )
     classifier.fit({name: [support.texts[row] for row in rows] for name, rows in support.by_class.items()})

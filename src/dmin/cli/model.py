@@ -74,8 +74,8 @@ def card(
     from dmin.training.card import model_card, read_cells
     from dmin.training.model import model_folder
 
-    folder = model_folder(run)
-    write_atomic(folder / "README.md", model_card(load_model(run).info, read_cells(Path(run)), _notes(notes)))
+    folder = model_folder(_folder(run))
+    write_atomic(folder / "README.md", model_card(load_model(folder).info, read_cells(Path(run)), _notes(notes)))
     typer.echo(f"written: {folder / 'README.md'}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import ClassVar
 
 import numpy as np
@@ -48,7 +49,11 @@ class Logistic(FewShotMethod):
 
         labels = torch.arange(len(support)).unsqueeze(1).expand_as(kept)[kept.cpu()]
         model = LogisticRegression(C=self.strength, max_iter=2000, tol=1e-6)
-        model.fit(support[kept].cpu().double().numpy(), labels.numpy())
+        with warnings.catch_warnings():
+            warnings.filterwarnings(
+                "ignore", message="The number of unique classes"
+            )  # one example a class is our trade
+            model.fit(support[kept].cpu().double().numpy(), labels.numpy())
         found = model.decision_function(query.cpu().double().numpy())
         if found.ndim == 1:  # two classes: scikit-learn gives one column
             found = np.stack([-found, found], axis=1)

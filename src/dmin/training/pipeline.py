@@ -120,7 +120,7 @@ class Trainer:
         config, encoder, task = self.config, self.encoder, self.task
         trained_on = {"data": task.corpus.name, "split": task.split_name, "tune": config.tune, "seed": config.seed}
         if config.exclude:
-            trained_on["exclude"] = [Path(file).name for file in config.exclude]
+            trained_on["exclude"] = ["/".join(Path(file).parts[-3:]) for file in config.exclude]
         return HeadInfo(
             config.method, config.options, config.way, config.shot, encoder.width, task.base_classes, encoder.pooling,
             encoder.max_length, trained_on,
