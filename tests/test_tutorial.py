@@ -1,0 +1,51 @@
+"""The tutorial tells the truth: its commands run, and print what it says (numbers to the last digit but rounding)."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dmin.cli.app import run
+
+ROOT = Path(__file__).parent.parent
+NUMBER = re.compile(r"[-+]?\d+\.\d+")
+SESSIONS = [
+    block[2:].split("\n", 1)
+    for block in re.findall(
+        r"```sh\n(\$ dmin .*?)```", (ROOT / "docs/tutorial.md").read_text(encoding="utf-8"), re.DOTALL
+    )
+]
+
+
+def same(told: str, found: str) -> bool:
+    """Equal but for white space, seconds, and the rounding of a last digit."""
+    if told.split(" answered in")[0] == found.split(" answered in")[0]:
+        return True
+    one, two = (NUMBER.sub("#", " ".join(line.split())) for line in (told, found))
+    values = zip(map(float, NUMBER.findall(told)), map(float, NUMBER.findall(found)), strict=False)
+    return one == two and all(abs(a - b) <= 0.011 * max(1.0, abs(a)) for a, b in values)
+
+
+@pytest.mark.parametrize(("command", "told"), SESSIONS, ids=[command[:40] for command, _ in SESSIONS])
+def test_a_session(
+    command: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("intents.yaml", "mails.csv"):
+        shutil.copy(ROOT / "examples/inbox" / name, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert run(shlex.split(command)[1:]) == 0
+    printed = iter(capsys.readouterr().out.splitlines())
+    for line in told.splitlines():
+        if line.strip() not in ("", "..."):
+            assert any(same(line, found) for found in printed), line  # in order; between them anything may stand
+
+
+def test_there_are_sessions_and_the_examples_are_those_of_the_page() -> None:
+    assert len(SESSIONS) == 4
+    page = (ROOT / "docs/tutorial.md").read_text(encoding="utf-8")
+    for line in (ROOT / "examples/inbox/intents.yaml").read_text(encoding="utf-8").splitlines()[1:]:
+        assert line in page
