@@ -54,7 +54,7 @@ def test_version_and_nothing_at_all(capsys: pytest.CaptureFixture[str]) -> None:
         (["train", "--resume"], "--resume needs --out"),
         (["train", "--resume", "--out", "nowhere"], "nothing to resume"),
         (["train", "--encoder", "/nowhere"], "no such encoder folder"),
-        (["evaluate"], "Missing argument"),
+        (["evaluate"], "give the folder of a run, or --examples and --test"),
         (["evaluate", "nowhere"], "no such run or model folder"),
         (["evaluate", ".", "--way", "a"], "numbers divided by commas"),
         (["evaluate", ".", "--shot", "0"], "must be at least 1"),

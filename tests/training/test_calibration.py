@@ -35,13 +35,16 @@ def test_the_true_temperature_is_found() -> None:
 def test_growth_is_learned_and_training_classes_have_a_level_of_their_own() -> None:
     def tasks(level: float, sizes: list[int], seed: int) -> list[Scored]:
         return [
-            Scored(*cosines_of(level + 2.0 * np.log(shot / 5), size, 1500, seed + size + shot), shot)
+            Scored(
+                *cosines_of(level + 2.0 * np.log(shot / 5), size, 200, 1000 * seed + 97 * size + 11 * shot + number),
+                shot,
+            )
             for size in sizes
             for shot in (1, 5, 10)
-            for _ in range(3)
+            for number in range(40)
         ]
 
-    level, per_class, per_example = fit_temperature(tasks(12.0, [5, 10], 0), tasks(18.0, [20, 40], 50))
+    level, per_class, per_example = fit_temperature(tasks(12.0, [5, 10], 1), tasks(18.0, [20, 40], 2))
     assert level == pytest.approx(12.0, rel=0.1) and abs(per_class) < 1.5
     assert per_example == pytest.approx(2.0, abs=0.8)
 
