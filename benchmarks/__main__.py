@@ -7,9 +7,13 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import episodes, threads
+from benchmarks import episodes, routing, threads
 
-PARTS = {"Waiting policy of idle threads": threads, "Stage 2 on cached vectors, DMIN": episodes}
+PARTS = {
+    "Waiting policy of idle threads": threads,
+    "Routing": routing,
+    "Stage 2 on cached vectors, DMIN": episodes,
+}
 
 
 def main() -> None:

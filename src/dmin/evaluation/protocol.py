@@ -18,6 +18,7 @@ from dmin.errors import DataError
 from dmin.evaluation.statistics import Interval, mean_interval
 from dmin.methods import FewShotMethod, FineTune
 from dmin.progress import progress
+from dmin.threads import one_thread
 from dmin.training.sources import EncodedTexts, TextSource
 
 # Test episodes draw by a seed of their own, the same for every method and training seed.
@@ -121,7 +122,8 @@ def run_episodes(
 ) -> EpisodeResults:
     """Score every episode."""
     results = EpisodeResults()
-    with progress(description, len(episodes), unit="episodes", show=show) as advance:
+    small = not isinstance(scorer, FineTuneScorer)  # heads on encoded texts
+    with progress(description, len(episodes), unit="episodes", show=show) as advance, one_thread(small):
         for episode in episodes:
             scores = scorer(episode)
             if not torch.isfinite(scores).all():

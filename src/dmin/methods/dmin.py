@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from dmin.errors import ConfigError
 from dmin.methods.base import COSINE_EPSILON, FewShotMethod, cosine, masked_mean, unit
 from dmin.routing import SQUASH_EPSILON, DynamicMemoryRouting, SoftmaxAxis
+from dmin.routing_gram import gram_cosine, gram_rows
 
 
 class DMIN(FewShotMethod):
@@ -116,6 +117,11 @@ class DMIN(FewShotMethod):
         self, prepared: Tensor, query: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
     ) -> Tensor:
         """QIM and cosine, for adapted examples [..., C, K, d]."""
+        routing = self.query_routing
+        if routing is not None and prepared.shape[-2] < routing.dim // routing.capsules:
+            # The same number without making the class vectors, which pays while examples are few.
+            rows = gram_rows(routing, prepared, mask)
+            return self.scale * gram_cosine(routing, rows, query, self._weights(prepared, mask, row_weights))
         class_vectors = self.induce(prepared, query, mask, row_weights)  # [..., L, C, d]
         return self.scale * cosine(query.unsqueeze(-2), class_vectors)
 

@@ -11,6 +11,7 @@ from dmin.encoder import Encoder, VectorCache
 from dmin.errors import ConfigError
 from dmin.methods import FewShotMethod, create
 from dmin.methods.base import Inputs
+from dmin.threads import one_thread
 from dmin.training.checkpoint import Checkpoint, LoopState
 from dmin.training.config import TrainConfig
 from dmin.training.loop import Loop, LoopSettings
@@ -55,7 +56,8 @@ def train_stage1(
         processes=accelerator.num_processes, process=accelerator.process_index,
     )  # fmt: skip
     rates = loop_settings(config, config.stage1.learning_rate, config.stage1.encoder_learning_rate)
-    loop.run(stage, rates, resumed)
+    with one_thread(source.frozen):
+        loop.run(stage, rates, resumed)
     rows = torch.tensor([row for label in task.base_classes for row in task.corpus.by_class[label]])
     return BaseKnowledge(memory_from(network.weight, source.vectors(rows)), network.scale.item())
 
@@ -100,7 +102,8 @@ def train_stage2(
     rate = config.stage2.learning_rate or method.learning_rate
     settings = loop_settings(config, rate, config.stage2.encoder_learning_rate)
     scalars = config.stage2.scalar_learning_rate or method.scalar_learning_rate
-    return loop.run(stage, replace(settings, scalar_learning_rate=scalars), resumed)
+    with one_thread(source.frozen):
+        return loop.run(stage, replace(settings, scalar_learning_rate=scalars), resumed)
 
 
 def loop_settings(config: TrainConfig, rate: float, encoder_rate: float) -> LoopSettings:
