@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dmin.methods.base import cosine
 from dmin.routing import DynamicMemoryRouting, SoftmaxAxis
-from dmin.routing_gram import gram_cosine, gram_rows
+from dmin.routing_gram import gram_cosine, gram_queries, gram_rows
 
 
 def random(*shape: int, seed: int, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -22,6 +22,16 @@ def routing(capsules: int, iterations: int, axis: SoftmaxAxis, seed: int, dim: i
     module.transform.weight.data += 0.2 * random(dim, dim, seed=seed)
     module.transform.bias.data += 0.1 * random(dim, seed=seed + 1)
     return module
+
+
+def gram(
+    module: DynamicMemoryRouting,
+    memory: Tensor,
+    query: Tensor,
+    mask: Tensor | None = None,
+    weights: Tensor | None = None,
+) -> Tensor:
+    return gram_cosine(module, gram_rows(module, memory, mask, weights), gram_queries(module, query))
 
 
 def plain_cosine(
@@ -70,7 +80,7 @@ def test_equal_to_the_plain_form(
     if single:
         module, memory, query = module.float(), memory.float(), query.float()
         weights = None if weights is None else weights.float()
-    found = gram_cosine(module, gram_rows(module, memory, mask), query, weights)
+    found = gram(module, memory, query, mask, weights)
     expected = plain_cosine(module, memory, query, mask, weights)
     # A cosine near 0 is a small difference of large numbers: the scale of comparison is 1.
     assert torch.allclose(found, expected, rtol=1e-5 if single else 1e-9, atol=1e-5 if single else 1e-9)
@@ -83,7 +93,7 @@ def test_gradients_are_the_same(axis: SoftmaxAxis) -> None:
     mask = torch.tensor([[True] * 4, [True, True, False, False], [True, False, False, False]])
     wanted = [memory, query, module.transform.weight, module.transform.bias]
     goal = random(5, 3, seed=3)
-    one = torch.autograd.grad((gram_cosine(module, gram_rows(module, memory, mask), query) * goal).sum(), wanted)
+    one = torch.autograd.grad((gram(module, memory, query, mask) * goal).sum(), wanted)
     two = torch.autograd.grad((plain_cosine(module, memory, query, mask, None) * goal).sum(), wanted)
     for first, second in zip(one, two, strict=True):
         assert torch.allclose(first, second, rtol=1e-8, atol=1e-10)
@@ -92,11 +102,11 @@ def test_gradients_are_the_same(axis: SoftmaxAxis) -> None:
 def test_leading_axes_and_rows_without_variance() -> None:
     module = routing(2, 3, "capsules", 7)
     memory, query = random(2, 3, 4, 5, 24, seed=1), random(2, 3, 6, 24, seed=2)
-    found = gram_cosine(module, gram_rows(module, memory), query)
+    found = gram(module, memory, query)
     assert found.shape == (2, 3, 6, 4)
     assert torch.allclose(found, plain_cosine(module, memory, query, None, None), atol=1e-9)
     flat = torch.zeros(3, 2, 24, dtype=torch.float64)
     zeros = routing(2, 3, "capsules", 7)
     zeros.transform.bias.data.zero_()
-    same = gram_cosine(zeros, gram_rows(zeros, flat), random(4, 24, seed=2))
+    same = gram(zeros, flat, random(4, 24, seed=2))
     assert torch.isfinite(same).all() and torch.allclose(same, torch.zeros_like(same))

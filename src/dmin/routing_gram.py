@@ -2,8 +2,12 @@
 
 Every quantity inside the rounds is an inner product of the fixed vectors m̂_1..m̂_K and q̂⁰ of one capsule: v is s·Σ w_i m̂_i,
 and q̂ is a·q̂⁰ + Σ β_i m̂_i. So the coefficients w, β and a are kept in place of the vectors; all that is needed are the
-Gram matrices of the rows, plain and centred, and two products of rows and queries. The rounds cost O(L·C·l·K²), whatever
-the width: it pays while K is small against the width of a capsule.
+Gram matrices of the rows, plain and standardised, and two products of rows and queries. The rounds cost O(L·C·l·K²),
+whatever the width: it pays while K is small against the width of a capsule.
+
+Instead of β the rounds keep β_i·σ_i, with σ_i the deviation of m̂_i: then every product is one of standardised rows and
+the correlation comes out without a division by σ_i. The support side (`gram_rows`) and the query side (`gram_queries`) are
+each made once; the queries lie last in every tensor, so that all steps of the rounds run along contiguous memory.
 
 Letters in shapes: C classes, K rows a class, L queries, l capsules, v width of a capsule; `...` any leading axes.
 """
@@ -21,79 +25,92 @@ from dmin.routing import ROUNDING, SQUASH_EPSILON, VARIANCE_FLOOR, DynamicMemory
 class GramRows(NamedTuple):
     """The support side of a routing, which does not depend on the query."""
 
-    rows: Tensor  # m̂ [..., C, K, l, v], 0 where masked
-    centred: Tensor  # m̂ minus its mean over v
-    means: Tensor  # [..., C, l, 1, K]
-    gram: Tensor  # m̂·m̂ [..., C, l, K, K]
-    centred_gram: Tensor  # [..., C, l, K, K]
-    inverse: Tensor  # 1 / σ of each row, 0 where it has no variance: [..., C, l, 1, K]
-    kept: Tensor | None  # mask [..., C, 1, 1, K]
+    rows: Tensor  # m̂ [..., l, C, K, v], 0 where masked
+    standard: Tensor  # m̂ centred and scaled to norm 1, 0 where it has no variance
+    gram: Tensor  # m̂·m̂ [..., l, C, K, K]
+    correlations: Tensor  # of the standardised rows [..., l, C, K, K]
+    deviation: Tensor  # σ, the norm of a centred row [..., l, C, K, 1]
+    kept: Tensor | None  # mask [..., 1, C, K, 1]
+    counts: Tensor | None  # what each row weighs in the sum [..., 1, C, K, 1]
 
 
-def gram_rows(routing: DynamicMemoryRouting, memory: Tensor, mask: Tensor | None = None) -> GramRows:
-    """Memory rows [..., C, K, d] with mask [..., C, K] (True = a real row), as the rounds need them."""
-    rows = routing.capsule_vectors(memory)  # [..., C, K, l, v]
-    if mask is not None:
-        rows = rows * mask[..., None, None]  # squash(b) is not 0: a masked row must be made 0 here
-    means = rows.mean(dim=-1)  # [..., C, K, l]
-    centred = rows - means.unsqueeze(-1)
-    gram = torch.einsum("...iav,...jav->...aij", rows, rows)  # [..., C, l, K, K]
-    centred_gram = torch.einsum("...iav,...jav->...aij", centred, centred)
-    variance, squared = (torch.diagonal(g, dim1=-2, dim2=-1).unsqueeze(-2) for g in (centred_gram, gram))
-    kept = None if mask is None else mask[..., None, None, :]
-    return GramRows(
-        rows, centred, means.movedim(-1, -2).unsqueeze(-2), gram, centred_gram, _inverse(variance, squared), kept
-    )
+class GramQueries(NamedTuple):
+    """The query side, which does not depend on the classes."""
+
+    vectors: Tensor  # q̂⁰ [..., l, v, L], 0 where it has no variance
+    variance: Tensor  # of q̂⁰ [..., l, 1, 1, L]
+    own: Tensor  # e_q's own blocks, not transformed [..., l, v, L]
+    norm: Tensor  # |e_q| [..., L, 1]
 
 
-def gram_cosine(
-    routing: DynamicMemoryRouting, support: GramRows, query: Tensor, row_weights: Tensor | None = None
-) -> Tensor:
-    """cos(e_q, DMR(rows of a class, e_q)) for queries [..., L, d] and every class: [..., L, C].
+def gram_rows(
+    routing: DynamicMemoryRouting, memory: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
+) -> GramRows:
+    """Memory rows [..., C, K, d] with mask [..., C, K] (True = a real row), as the rounds need them.
 
     `row_weights` [..., C, K] multiply the rows' parts in the sum, as in `DynamicMemoryRouting.route`.
     """
-    q_hat = routing.capsule_vectors(query)  # [..., L, l, v]
-    own = query.reshape(*query.shape[:-1], routing.capsules, -1)  # e_q's own blocks, not transformed
-    with_query = torch.einsum("...ckav,...qav->...caqk", support.centred, q_hat)  # A [..., C, l, L, K]
-    with_own = torch.einsum("...ckav,...qav->...caqk", support.rows, own)  # B
-    q_mean = q_hat.mean(dim=-1)  # [..., L, l]
-    q_variance = (q_hat - q_mean.unsqueeze(-1)).square().sum(dim=-1)
-    q_mean, q_variance = (x.movedim(-1, -2)[..., None, :, :, None] for x in (q_mean, q_variance))  # [..., 1, l, L, 1]
-    counts = None if row_weights is None else row_weights[..., None, None, :]  # [..., C, 1, 1, K]
-    width = q_hat.shape[-1]
+    rows = routing.capsule_vectors(memory)  # [..., C, K, l, v]
+    if mask is not None:
+        rows = rows * mask[..., None, None]  # squash(b) is not 0: a masked row must be made 0 here
+    rows = rows.movedim(-2, -4).contiguous()  # [..., l, C, K, v]
+    centred = rows - rows.mean(dim=-1, keepdim=True)
+    gram = rows @ rows.transpose(-1, -2)
+    variance = centred.square().sum(dim=-1, keepdim=True)  # [..., l, C, K, 1]
+    inverse = _inverse(variance, rows.square().sum(dim=-1, keepdim=True))
+    standard = centred * inverse
+    kept, counts = (None if x is None else x[..., None, :, :, None] for x in (mask, row_weights))
+    return GramRows(
+        rows, standard, gram, standard @ standard.transpose(-1, -2), variance * inverse, kept, counts
+    )  # fmt: skip
 
-    share, mixed = 1.0, torch.zeros_like(with_query)  # a, β
-    alpha = torch.zeros_like(with_query)
-    p = _correlation(support, with_query, q_mean, q_variance, share, mixed, width)
+
+def gram_queries(routing: DynamicMemoryRouting, query: Tensor) -> GramQueries:
+    """Queries [..., L, d] as the rounds need them."""
+    vectors = routing.capsule_vectors(query)  # [..., L, l, v]
+    centred = vectors - vectors.mean(dim=-1, keepdim=True)
+    variance = centred.square().sum(dim=-1, keepdim=True)  # [..., L, l, 1]
+    varied = _inverse(variance, vectors.square().sum(dim=-1, keepdim=True)) > 0
+    vectors = (vectors * varied).movedim(-3, -1)  # [..., l, v, L]
+    variance = (variance * varied).movedim(-3, -1).unsqueeze(-2)  # [..., l, 1, 1, L]
+    own = query.view(*query.shape[:-1], routing.capsules, -1).movedim(-3, -1)
+    norm = torch.sqrt((query * query).sum(dim=-1, keepdim=True).clamp_min(1e-16))
+    return GramQueries(vectors, variance, own, norm)
+
+
+def gram_cosine(routing: DynamicMemoryRouting, support: GramRows, queries: GramQueries) -> Tensor:
+    """cos(e_q, DMR(rows of a class, e_q)) for every query and class: [..., L, C]."""
+    with_query = _products(support.standard, queries.vectors)  # centred m̂_i·q̂⁰ / σ_i, [..., l, C, K, L]
+    with_own = _products(support.rows, queries.own)  # m̂_i·e_q
+    p = torch.tanh(with_query * _inverse(queries.variance, queries.variance))  # Eq. 4
+    alpha, share, mixed = None, 1.0, None  # α, a, βσ: 0 before the first round
     for round_number in range(1, routing.iterations + 1):
-        weights = _couplings(routing, alpha, support.kept) + p  # [..., C, l, L, K]    Eq. 6
-        if counts is not None:
-            weights = weights * counts
-        along = weights @ support.gram  # (Gw)_i
-        squared = (along * weights).sum(dim=-1, keepdim=True).clamp_min(0)  # n² = wᵀGw, [..., C, l, L, 1]
-        shrink = squared / (1 + squared) / torch.sqrt(squared + SQUASH_EPSILON)  # v = shrink·Σ w_i m̂_i    Eq. 8, 9
+        weights = _couplings(routing, alpha, support) + p  # [..., l, C, K, L]    Eq. 6
+        if support.counts is not None:
+            weights = weights * support.counts
+        along = support.gram @ weights  # (Gw)_i
+        squared = (along * weights).sum(dim=-2, keepdim=True).clamp_min(0)  # n² = wᵀGw, [..., l, C, 1, L]
+        shrink = squared / ((1 + squared) * torch.sqrt(squared + SQUASH_EPSILON))  # v = shrink·Σ w_i m̂_i    Eq. 8, 9
         if round_number == routing.iterations:
             break
-        alpha = alpha + p * shrink * along  # Eq. 7
-        share, mixed = share / 2, (mixed + shrink * weights) / 2
-        p = _correlation(support, with_query, q_mean, q_variance, share, mixed, width)
-    dot = (shrink * (weights * with_own).sum(dim=-1, keepdim=True)).sum(dim=-3).squeeze(-1)  # e_q·e_c [..., C, L]
-    length = torch.sqrt((shrink * shrink * squared).sum(dim=-3).squeeze(-1).clamp_min(1e-16))  # |e_c|
-    asked = torch.sqrt((query * query).sum(dim=-1).clamp_min(1e-16)).unsqueeze(-2)  # |e_q| [..., 1, L]
-    return (dot / (length * asked)).movedim(-1, -2)
+        agreement = p * shrink
+        alpha = agreement * along if alpha is None else torch.addcmul(alpha, agreement, along)  # Eq. 7
+        added = weights * (shrink * (support.deviation / 2))
+        share, mixed = share / 2, added if mixed is None else torch.add(added, mixed, alpha=0.5)
+        dots = torch.add(support.correlations @ mixed, with_query, alpha=share)  # centred m̂_i·q̂ / σ_i
+        variance = (mixed * torch.add(dots, with_query, alpha=share)).sum(dim=-2, keepdim=True)
+        variance = (variance + share * share * queries.variance).clamp_min(0)  # of q̂, [..., l, C, 1, L]
+        p = torch.tanh(dots * _inverse(variance, variance))  # Eq. 4
+    shrink, squared = shrink.squeeze(-2), squared.squeeze(-2)  # [..., l, C, L]
+    dot = (shrink * (weights * with_own).sum(dim=-2)).sum(dim=-3)  # e_q·e_c [..., C, L]
+    length = torch.sqrt((shrink * shrink * squared).sum(dim=-3).clamp_min(1e-16))  # |e_c|
+    return (dot / length).transpose(-1, -2) / queries.norm
 
 
-def _correlation(
-    support: GramRows, with_query: Tensor, q_mean: Tensor, q_variance: Tensor, share: float, mixed: Tensor, width: int
-) -> Tensor:
-    """p = tanh(PCC(m̂_i, q̂)) with q̂ = a·q̂⁰ + Σ β_i m̂_i, Eq. 4: [..., C, l, L, K]."""
-    along = mixed @ support.centred_gram  # G_c β
-    dots = share * with_query + along  # centred m̂_i · q̂
-    variance = share * share * q_variance + (mixed * (2 * share * with_query + along)).sum(dim=-1, keepdim=True)
-    mean = share * q_mean + (mixed * support.means).sum(dim=-1, keepdim=True)
-    variance = variance.clamp_min(0)
-    return torch.tanh(dots * support.inverse * _inverse(variance, variance + width * mean * mean))
+def _products(rows: Tensor, vectors: Tensor) -> Tensor:
+    """Dot products of rows [..., l, C, K, v] with queries [..., l, v, L]: one matrix product a capsule."""
+    found = rows.flatten(-3, -2) @ vectors  # [..., l, C·K, L]
+    return found.view(*found.shape[:-2], *rows.shape[-3:-1], -1)
 
 
 def _inverse(variance: Tensor, squared: Tensor) -> Tensor:
@@ -104,9 +121,12 @@ def _inverse(variance: Tensor, squared: Tensor) -> Tensor:
     return torch.where(flat, torch.zeros_like(found), found)
 
 
-def _couplings(routing: DynamicMemoryRouting, alpha: Tensor, kept: Tensor | None) -> Tensor:
-    """d_i = softmax(α_i) over the chosen axis, 0 on masked rows: [..., C, l, L, K]."""
+def _couplings(routing: DynamicMemoryRouting, alpha: Tensor | None, support: GramRows) -> Tensor:
+    """d_i = softmax(α_i) over the chosen axis, 0 on masked rows: [..., l, C, K, L], or of a shape that broadcasts to it."""
+    kept = support.kept
+    if alpha is None:
+        alpha = torch.zeros_like(support.deviation)  # [..., l, C, K, 1]
     if routing.softmax_over == "memory" and kept is not None:
         alpha = alpha.masked_fill(~kept, torch.finfo(alpha.dtype).min)
-    couplings = alpha.softmax(dim=-3 if routing.softmax_over == "capsules" else -1)
+    couplings = alpha.softmax(dim=-4 if routing.softmax_over == "capsules" else -2)
     return couplings if kept is None else couplings * kept

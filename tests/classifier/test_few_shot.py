@@ -102,8 +102,9 @@ def test_blocks_and_buckets_change_nothing(run_folder: Path, monkeypatch: pytest
 
     texts = ["one text", "another text", "a third one"]
     whole = FewShotClassifier(run_folder, device="cpu").fit(EXAMPLES).decision_function(texts)
-    monkeypatch.setattr(model, "_BLOCK", 1)
-    monkeypatch.setattr(support, "BUCKETS", (100,))
+    monkeypatch.setattr(model, "QUERY_BLOCK", 1)
+    monkeypatch.setattr(support, "SIZES", (100,))
+    monkeypatch.setattr(support, "BLOCK_ROWS", 1)
     again = FewShotClassifier(run_folder, device="cpu").fit(EXAMPLES).decision_function(texts)
     assert np.allclose(again, whole, atol=1e-6)
 

@@ -20,8 +20,7 @@ from dmin.methods import DMIN, FewShotMethod, create
 from dmin.training import load_model, shipped_head
 from dmin.training.calibration import Calibration
 
-# Floats of one intermediate tensor [queries, classes, examples, width]; bounds the memory of a prediction.
-_BLOCK = 32_000_000
+QUERY_BLOCK = 128  # queries scored at once; with `support.BLOCK_ROWS` it bounds the memory of a prediction
 PLAIN_SCALE = 20.0  # of probabilities where nothing was calibrated
 
 Encode = Callable[[Sequence[str]], Any]
@@ -72,24 +71,27 @@ class Model:
 
     @torch.no_grad()
     def cosines(self, query: Tensor, knowledge: Knowledge, *, keep_base: bool = False) -> Tensor:
-        """Raw similarities [L, classes (+ base classes)]; many queries go block by block."""
-        largest = max((bucket.prepared.numel() for bucket in knowledge.buckets), default=1)
-        step = max(1, _BLOCK // largest)
-        blocks = [self._block(query[at : at + step], knowledge, keep_base) for at in range(0, len(query), step)]
+        """Raw similarities [L, classes (+ base classes)]; many queries go part by part, classes block by block."""
         columns = len(knowledge.classes) + (len(self.base_classes) if keep_base else 0)
-        return torch.cat(blocks).float() if blocks else query.new_empty(0, columns)
+        scores = query.new_empty(len(query), columns)
+        for at in range(0, len(query), QUERY_BLOCK):
+            scores[at : at + QUERY_BLOCK] = self._part(query[at : at + QUERY_BLOCK], knowledge, keep_base)
+        return scores.float()
 
-    def _block(self, query: Tensor, knowledge: Knowledge, keep_base: bool) -> Tensor:
-        """The columns of each bucket put in their place, then the base classes."""
-        scores = query.new_empty(len(query), len(knowledge.classes))
-        for bucket in knowledge.buckets:
-            found = self.method.score_prepared(bucket.prepared, query, bucket.mask, bucket.weights)
-            scores[:, bucket.columns] = found
-        scores = scores / self.method.temperature
+    def _part(self, query: Tensor, knowledge: Knowledge, keep_base: bool) -> Tensor:
+        """The columns of each block put in their place, then the base classes."""
+        method, found = self.method, []
+        if knowledge.classes:
+            queries = method.query_side(query)
+            blocks = (knowledge.whole,) if method.joint else knowledge.blocks
+            sides = (block.side(method, knowledge.name_weight) for block in blocks)
+            scores = torch.cat([method.score_sides(side, queries) for side in sides], dim=1)
+            order = None if method.joint else knowledge.order
+            found.append((scores if order is None else scores[:, order]) / method.temperature)
         if keep_base:
             offset = self.calibration.base_offset if self.calibration else 0.0
-            scores = torch.cat([scores, self.method.base_scores(query) / self.method.temperature + offset], dim=1)
-        return scores
+            found.append(method.base_scores(query) / method.temperature + offset)
+        return torch.cat(found, dim=1)
 
     @torch.no_grad()
     def shares(self, entry: ClassSupport, query: Tensor, name_weight: float) -> tuple[Tensor, list[float]]:

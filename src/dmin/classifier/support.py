@@ -6,13 +6,20 @@ A reader that took a snapshot sees all of it or none of a later change, so threa
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
-BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+from dmin.methods import FewShotMethod
+
+# Sizes that classes are padded to, and how many rows are scored at once: few enough that all of a round's tensors stay in
+# the processor's cache, many enough that starting an operation costs little.
+SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+BLOCK_ROWS = 512
 
 
 @dataclass(frozen=True)
@@ -38,14 +45,31 @@ class ClassSupport:
         return self.texts[:-1] if self.named else self.texts
 
 
-@dataclass(frozen=True)
-class Bucket:
-    """Classes of like size, padded to the largest: prepared [C, K, d], mask and weights [C, K], their columns [C]."""
+class Block:
+    """Some classes of like size, scored together; what scoring needs of them is made once and kept."""
 
-    prepared: Tensor
-    mask: Tensor
-    weights: Tensor
-    columns: Tensor
+    def __init__(self, entries: tuple[ClassSupport, ...]) -> None:
+        self.entries = entries
+        self._side: tuple[FewShotMethod, float, Any] | None = None
+
+    def side(self, method: FewShotMethod, name_weight: float) -> Any:
+        """`method.support_side` of its classes. Two threads that come first both make it, and both right."""
+        kept = self._side
+        if kept is None or kept[0] is not method or kept[1] != name_weight:
+            kept = self._side = (method, name_weight, self._make_side(method, name_weight))
+        return kept[2]
+
+    def _make_side(self, method: FewShotMethod, name_weight: float) -> Any:
+        prepared = pad_sequence([entry.prepared for entry in self.entries], batch_first=True)  # [C, K, d]
+        weights = pad_sequence([entry.weights(name_weight) for entry in self.entries], batch_first=True)  # [C, K]
+        sizes = torch.tensor([len(entry.texts) for entry in self.entries], device=prepared.device)
+        mask = torch.arange(prepared.shape[1], device=prepared.device) < sizes.unsqueeze(1)
+        return method.support_side(prepared, None if mask.all() else mask, None if (weights == 1).all() else weights)
+
+
+def padded_size(entry: ClassSupport) -> int:
+    """The rows a class is padded to, at most."""
+    return next((size for size in SIZES if size >= len(entry.texts)), len(entry.texts))
 
 
 @dataclass(frozen=True)
@@ -54,6 +78,7 @@ class Knowledge:
 
     classes: tuple[ClassSupport, ...] = ()
     name_weight: float = 1.0  # how many examples a name is worth
+    earlier: tuple[Block, ...] = field(default=(), repr=False)  # blocks of what was known before: most of them serve on
 
     @property
     def width(self) -> int | None:
@@ -76,30 +101,44 @@ class Knowledge:
         return {entry.label: entry for entry in self.classes}
 
     @cached_property
-    def buckets(self) -> Sequence[Bucket]:
-        """Classes grouped by size, so that one class of hundreds does not pad all the others."""
-        groups: dict[int, list[int]] = {}
-        for column, entry in enumerate(self.classes):
-            size = len(entry.texts)
-            groups.setdefault(next((b for b in BUCKETS if b >= size), size), []).append(column)
-        return [self._bucket(columns) for columns in groups.values()]
+    def blocks(self) -> tuple[Block, ...]:
+        """All classes in blocks of like size. A block none of whose classes changed is the one that was there before."""
+        here = {id(entry) for entry in self.classes}
+        groups = [[entry for entry in block.entries if id(entry) in here] for block in self.earlier]
+        if len(groups) > 4 + 2 * sum(padded_size(entry) for entry in self.classes) / BLOCK_ROWS:
+            groups = []  # many classes went and left crumbs
+        placed = {id(entry) for group in groups for entry in group}
+        last = {padded_size(group[0]): group for group in groups if group}  # where a class of a size may find room
+        for entry in self.classes:
+            if id(entry) in placed:
+                continue
+            size = padded_size(entry)
+            if size not in last or (len(last[size]) + 1) * size > BLOCK_ROWS:
+                last[size] = []
+                groups.append(last[size])
+            last[size].append(entry)
+        known = {tuple(map(id, block.entries)): block for block in self.earlier}
+        return tuple(known.get(tuple(map(id, group))) or Block(tuple(group)) for group in groups if group)
+
+    @cached_property
+    def order(self) -> Tensor | None:
+        """Where each class stands among the classes of all blocks, [C]; None where they stand in order."""
+        stands = {id(entry): at for at, entry in enumerate(entry for block in self.blocks for entry in block.entries)}
+        places = [stands[id(entry)] for entry in self.classes]
+        return None if places == sorted(places) else torch.tensor(places, device=self.classes[0].prepared.device)
+
+    @cached_property
+    def whole(self) -> Block:
+        """All classes in one block, for methods whose scores depend on all of them."""
+        return Block(self.classes)
 
     def replaced(self, entries: Sequence[ClassSupport]) -> Knowledge:
         """With these classes added, or put in the place of those of the same label; the others stay the same objects."""
         new = {entry.label: entry for entry in entries}
         kept = [new.pop(entry.label, entry) for entry in self.classes]
-        return replace(self, classes=(*kept, *new.values()))
+        return replace(self, classes=(*kept, *new.values()), earlier=self.blocks)
 
     def without(self, label: Hashable) -> Knowledge:
         """With one class less."""
-        return replace(self, classes=tuple(entry for entry in self.classes if entry.label != label))
-
-    def _bucket(self, columns: Sequence[int]) -> Bucket:
-        members = [self.classes[column] for column in columns]
-        rows = [entry.prepared for entry in members]
-        prepared = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)  # [C, K, d]
-        sizes = torch.tensor([len(row) for row in rows], device=prepared.device)
-        mask = torch.arange(prepared.shape[1], device=prepared.device) < sizes.unsqueeze(1)
-        counts = [entry.weights(self.name_weight) for entry in members]
-        weights = torch.nn.utils.rnn.pad_sequence(counts, batch_first=True)  # [C, K]
-        return Bucket(prepared, mask, weights, torch.tensor(columns, device=prepared.device))
+        kept = tuple(entry for entry in self.classes if entry.label != label)
+        return replace(self, classes=kept, earlier=self.blocks)

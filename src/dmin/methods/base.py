@@ -44,6 +44,14 @@ class EpisodeTensors:
     named: bool = False  # is the last support row of each class its name?
 
 
+class SupportSide(NamedTuple):
+    """Prepared support [..., C, K, d] as it is, with mask and weights [..., C, K]."""
+
+    prepared: Tensor
+    mask: Tensor | None
+    row_weights: Tensor | None
+
+
 class FewShotMethod(nn.Module):
     """Scores [..., L, C] for queries [..., L, d] from support [..., C, K, d], with any leading batch of episodes.
 
@@ -63,6 +71,7 @@ class FewShotMethod(nn.Module):
     learns_names: ClassVar[bool] = False  # can be trained with class names among the support
     divides_scores: ClassVar[bool] = False  # `contributions` says what each example gave
     gives_cosines: ClassVar[bool] = False  # score / temperature is a cosine, each class scored on its own
+    joint: ClassVar[bool] = False  # a class's score depends on which other classes there are
 
     @property
     def note(self) -> str:
@@ -104,8 +113,19 @@ class FewShotMethod(nn.Module):
         `row_weights` [..., C, K] let a row count for more or less than an example; methods that do not sum over the
         examples count it as one.
         """
-        del row_weights
-        scores: Tensor = self(prepared, query, mask)
+        return self.score_sides(self.support_side(prepared, mask, row_weights), self.query_side(query))
+
+    def support_side(self, prepared: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None) -> Any:
+        """All that scoring needs of prepared support and that no query changes: made once and kept by a classifier."""
+        return SupportSide(prepared, mask, row_weights)
+
+    def query_side(self, query: Tensor) -> Any:
+        """All that scoring needs of queries [..., L, d] and that no class changes: made once for all blocks of classes."""
+        return query
+
+    def score_sides(self, support: Any, queries: Any) -> Tensor:
+        """Scores [..., L, C] from what `support_side` and `query_side` made."""
+        scores: Tensor = self(support.prepared, queries, support.mask)
         return scores
 
     def contributions(

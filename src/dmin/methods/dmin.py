@@ -11,15 +11,22 @@ That is why the routing starts at the identity.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
 
 from dmin.errors import ConfigError
-from dmin.methods.base import COSINE_EPSILON, FewShotMethod, cosine, masked_mean, unit
+from dmin.methods.base import COSINE_EPSILON, FewShotMethod, SupportSide, cosine, masked_mean, unit
 from dmin.routing import SQUASH_EPSILON, DynamicMemoryRouting, SoftmaxAxis
-from dmin.routing_gram import gram_cosine, gram_rows
+from dmin.routing_gram import GramQueries, GramRows, gram_cosine, gram_queries, gram_rows
+
+
+class DMINQueries(NamedTuple):
+    """Queries [..., L, d], and what the routing in Gram space needs of them; None where there is no routing."""
+
+    query: Tensor
+    gram: GramQueries | None
 
 
 class DMIN(FewShotMethod):
@@ -113,17 +120,27 @@ class DMIN(FewShotMethod):
         """DMM of each example on its own."""
         return self.adapt(support)
 
-    def score_prepared(
-        self, prepared: Tensor, query: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
-    ) -> Tensor:
-        """QIM and cosine, for adapted examples [..., C, K, d]."""
+    def support_side(
+        self, prepared: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
+    ) -> GramRows | SupportSide:
+        """Adapted examples [..., C, K, d] in Gram space, which pays while examples are few; else as they are."""
         routing = self.query_routing
-        if routing is not None and prepared.shape[-2] < routing.dim // routing.capsules:
-            # The same number without making the class vectors, which pays while examples are few.
-            rows = gram_rows(routing, prepared, mask)
-            return self.scale * gram_cosine(routing, rows, query, self._weights(prepared, mask, row_weights))
-        class_vectors = self.induce(prepared, query, mask, row_weights)  # [..., L, C, d]
-        return self.scale * cosine(query.unsqueeze(-2), class_vectors)
+        if routing is None or prepared.shape[-2] >= routing.dim // routing.capsules:
+            return SupportSide(prepared, mask, row_weights)
+        return gram_rows(routing, prepared, mask, self._weights(prepared, mask, row_weights))
+
+    def query_side(self, query: Tensor) -> DMINQueries:
+        """The queries as they are, and in Gram space."""
+        return DMINQueries(query, gram_queries(self.query_routing, query) if self.query_routing is not None else None)
+
+    def score_sides(self, support: Any, queries: DMINQueries) -> Tensor:
+        """QIM and cosine: [..., L, C]. In Gram space the number is the same, without making the class vectors."""
+        if self.query_routing is not None and queries.gram is not None and isinstance(support, GramRows):
+            return self.scale * gram_cosine(self.query_routing, support, queries.gram)
+        class_vectors = self.induce(
+            support.prepared, queries.query, support.mask, support.row_weights
+        )  # [..., L, C, d]
+        return self.scale * cosine(queries.query.unsqueeze(-2), class_vectors)
 
     def adapt(self, support: Tensor, base_rows: Tensor | None = None) -> Tensor:
         """DMM: e'_{c,s} = DMR(W_base, e_{c,s}), [..., C, K, d] -> [..., C, K, d]."""

@@ -11,7 +11,7 @@ is τ·(Σ w_i m_i·q) / sqrt(wᵀGw), where G holds the dot products of the cla
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,14 @@ from torch import Tensor, nn
 from dmin.errors import ConfigError
 from dmin.methods.base import COSINE_EPSILON, EpisodeTensors, FewShotMethod, unit
 from dmin.routing import identity_linear
+
+
+class PlusRows(NamedTuple):
+    """The support side of scoring, which does not depend on the query."""
+
+    rows: Tensor  # m [..., C, K, d], of norm 1
+    gram: Tensor  # m·m [..., C, K, K]
+    counts: Tensor  # logarithm of what each row counts [..., C, K, 1], far below 0 where masked
 
 
 class DMINPlus(FewShotMethod):
@@ -131,32 +139,38 @@ class DMINPlus(FewShotMethod):
             logits = logits.masked_fill(own[..., None, None, :], torch.finfo(logits.dtype).min)
         return logits.softmax(dim=-1)
 
-    def score_prepared(
-        self, prepared: Tensor, query: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
-    ) -> Tensor:
-        """Induction and cosine, for adapted examples [..., C, K, d]."""
-        shares = self._shares(prepared, query, mask, row_weights)  # [..., L, C, K]
-        return self.scale * shares.sum(dim=-1)
+    def support_side(self, prepared: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None) -> PlusRows:
+        """Adapted examples [..., C, K, d] with their Gram matrices; what a row counts becomes a term of its logit."""
+        counts = torch.zeros_like(prepared[..., :1])  # [..., C, K, 1]
+        if row_weights is not None:
+            counts = row_weights.clamp_min(COSINE_EPSILON).log().unsqueeze(-1)
+        if mask is not None:
+            counts = counts.masked_fill(~mask.unsqueeze(-1), torch.finfo(counts.dtype).min)
+        return PlusRows(prepared, prepared @ prepared.transpose(-1, -2), counts)
+
+    def query_side(self, query: Tensor) -> Tensor:
+        """Mapped queries of norm 1, one a column: [..., d, L]."""
+        return unit(self.project(query)).transpose(-1, -2)
+
+    def score_sides(self, support: PlusRows, queries: Tensor) -> Tensor:
+        """Induction and cosine: [..., L, C]."""
+        return self.scale * self._shares(support, queries).sum(dim=-2).transpose(-1, -2)
 
     def contributions(
         self, prepared: Tensor, query: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
     ) -> Tensor:
         """Each adapted example's exact share of each score: [..., L, C, K], adding up over K to `forward`."""
-        return self.scale * self._shares(prepared, query, mask, row_weights)
+        shares = self._shares(self.support_side(prepared, mask, row_weights), self.query_side(query))
+        return self.scale * shares.movedim(-1, -3)
 
-    def _shares(self, prepared: Tensor, query: Tensor, mask: Tensor | None, row_weights: Tensor | None) -> Tensor:
-        """w_i·(m_i·q) / |Σ w_i m_i|, [..., L, C, K]."""
-        asked = unit(self.project(query))  # [..., L, d]
-        near = torch.einsum("...ckd,...ld->...lck", prepared, asked)  # m_i·q
-        logits = self.sharpness * near if self.use_query else torch.zeros_like(near)
-        if row_weights is not None:
-            logits = logits + row_weights.clamp_min(COSINE_EPSILON).log().unsqueeze(-3)
-        if mask is not None:
-            logits = logits.masked_fill(~mask.unsqueeze(-3), torch.finfo(logits.dtype).min)
-        weights = logits.softmax(dim=-1)  # [..., L, C, K]
-        gram = prepared @ prepared.transpose(-1, -2)  # [..., C, K, K]
-        squared = (torch.einsum("...lck,...ckj->...lcj", weights, gram) * weights).sum(dim=-1)  # |e_c|², [..., L, C]
-        return weights * near * torch.rsqrt(squared.clamp_min(COSINE_EPSILON**2)).unsqueeze(-1)
+    def _shares(self, support: PlusRows, queries: Tensor) -> Tensor:
+        """w_i·(m_i·q) / |Σ w_i m_i|, [..., C, K, L]: queries lie last, so that each step runs along contiguous memory."""
+        near = support.rows.flatten(-3, -2) @ queries  # m_i·q, [..., C·K, L]
+        near = near.view(*near.shape[:-2], *support.rows.shape[-3:-1], -1)  # [..., C, K, L]
+        logits = torch.add(support.counts, near, alpha=self.sharpness) if self.use_query else support.counts
+        weights = logits.softmax(dim=-2)  # [..., C, K, L]; L is 1 where the query has no say
+        squared = ((support.gram @ weights) * weights).sum(dim=-2, keepdim=True)  # |e_c|², [..., C, 1, L]
+        return weights * near * torch.rsqrt(squared.clamp_min(COSINE_EPSILON**2))
 
     def episode_loss(self, episodes: EpisodeTensors) -> tuple[Tensor, Tensor]:
         """Cross-entropy; where the last support row is the class's name, it weighs what is learned for it."""

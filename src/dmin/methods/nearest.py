@@ -30,12 +30,18 @@ class Nearest(FewShotMethod):
         del base_rows
         return self.score_prepared(support, query, mask)
 
-    def score_prepared(
-        self, prepared: Tensor, query: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
-    ) -> Tensor:
-        """The same with weights of the rows."""
-        prototypes = weighted_rows(prepared, mask, row_weights).sum(dim=-2)  # [..., C, d]
-        return torch.einsum("...ld,...cd->...lc", unit(query), unit(prototypes))
+    def support_side(self, prepared: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None) -> Tensor:
+        """The prototypes, of norm 1: [..., C, d]."""
+        return unit(weighted_rows(prepared, mask, row_weights).sum(dim=-2))
+
+    def query_side(self, query: Tensor) -> Tensor:
+        """The queries, of norm 1."""
+        return unit(query)
+
+    def score_sides(self, support: Tensor, queries: Tensor) -> Tensor:
+        """Cosines [..., L, C]."""
+        # Not `@`, whose product for one query rounds otherwise than for many.
+        return torch.einsum("...ld,...cd->...lc", queries, support)
 
     def contributions(
         self, prepared: Tensor, query: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
