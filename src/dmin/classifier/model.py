@@ -125,22 +125,13 @@ class Model:
         return tuple((self.base_classes[index], float(mean[index])) for index in order if abs(mean[index]) > 1e-6)
 
 
-def open_model(model: str | Path, encoder: Encode | str | None, device: str | None) -> Model:
+def open_model(model: str | Path, encoder: Encode | str | None, device: str | None, backend: str = "torch") -> Model:
     """The model of a name: "default" (shipped), "nearest", the folder of a run or model, or a hub id."""
     if encoder is not None:
-        if str(model) not in ("default", "nearest"):
-            raise ConfigError("a trained model brings its own encoder: leave out encoder, or use model='default'")
-        nearest = create("nearest", 0, way=0, shot=0)
-        if isinstance(encoder, Encoder):
-            return Model(nearest, encoder)
-        if isinstance(encoder, str):
-            if encoder == PRECOMPUTED:
-                return Model(nearest, None)
-            return Model(nearest, Encoder(encoder, pooling="mean", device=device))  # as sentence encoders are made
-        return Model(nearest, None, encoder)
+        return _plain_model(model, encoder, device, backend)
     if str(model) == "nearest":
-        return Model(create("nearest", 0, way=0, shot=0), Encoder(device=device))
-    trained = load_model(shipped_head() if str(model) == "default" else model, device=device)
+        return Model(_nearest(), Encoder(device=device, backend=backend))
+    trained = load_model(shipped_head() if str(model) == "default" else model, device=device, backend=backend)
     method, info = trained.method, trained.info
     if method.inputs != "vectors":
         raise ConfigError(f"a {info.method} model cannot classify by itself: use dmin evaluate")
@@ -148,3 +139,20 @@ def open_model(model: str | Path, encoder: Encode | str | None, device: str | No
         method.row_limit = info.shot
     calibration = Calibration.from_dict(info.calibration) if info.calibration else None
     return Model(method, trained.encoder, None, info.base_classes, calibration)
+
+
+def _plain_model(model: str | Path, encoder: Encode | str, device: str | None, backend: str) -> Model:
+    """Nearest prototypes over an encoder that was brought along."""
+    if str(model) not in ("default", "nearest"):
+        raise ConfigError("a trained model brings its own encoder: leave out encoder, or use model='default'")
+    if isinstance(encoder, str) and encoder != PRECOMPUTED:
+        return Model(_nearest(), Encoder(encoder, pooling="mean", device=device, backend=backend))  # as they are made
+    if backend != "torch":
+        raise ConfigError(f"backend {backend!r} is for encoders that dmin loads; this one brings its own vectors")
+    if isinstance(encoder, Encoder):
+        return Model(_nearest(), encoder)
+    return Model(_nearest(), None, None if isinstance(encoder, str) else encoder)
+
+
+def _nearest() -> FewShotMethod:
+    return create("nearest", 0, way=0, shot=0)

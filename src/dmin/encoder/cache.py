@@ -18,22 +18,13 @@ import numpy as np
 import torch
 
 from dmin.encoder.encoder import Encoder, FloatArray, check_texts
+from dmin.encoder.folder import default_folder
 from dmin.errors import ConfigError, ModelError, StorageError
 from dmin.files import read_tensors, write_tensors
 
-FOLDER_VARIABLE = "DMIN_CACHE"
 LIMIT_VARIABLE = "DMIN_CACHE_BYTES"
 DEFAULT_LIMIT = 2 * 1024**3
 _HASH_BYTES = 16
-
-
-def default_folder() -> Path:
-    """Where vectors are cached: $DMIN_CACHE, else the user's cache folder."""
-    chosen = os.environ.get(FOLDER_VARIABLE)
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "dmin" / "vectors"
 
 
 def default_limit() -> int:
@@ -56,7 +47,7 @@ class VectorCache:
     def encode(self, encoder: Encoder, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
         """Like `encoder.encode`, but each text is computed once for this encoder, on this machine."""
         check_texts(texts)
-        shelf = self.folder / f"{encoder.fingerprint[:24]}-{encoder.max_length}"
+        shelf = self.folder / encoder.key
         hashes = [_text_hash(text) for text in texts]
         known = self._read(shelf, encoder.width, set(hashes))
         missing = {key: text for key, text in zip(hashes, texts, strict=True) if key not in known}
@@ -67,8 +58,8 @@ class VectorCache:
         return np.stack([known[key] for key in hashes]) if hashes else np.empty((0, encoder.width), np.float32)
 
     def size(self) -> int:
-        """Bytes on disk."""
-        return sum(size for _, size, _ in self._shards())
+        """Bytes on disk, exported encoders among them."""
+        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
 
     def clear(self) -> int:
         """Remove everything; return the bytes that were freed."""

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from dmin.encoder.loading import DEFAULT, choose_pooling, load, quiet_transformers
+from dmin.encoder.folder import default_folder
+from dmin.encoder.loading import DEFAULT, choose_pooling, load, quiet_transformers, resolve
 from dmin.encoder.network import EncoderNetwork, TokenBatch
-from dmin.errors import DataError
+from dmin.encoder.onnx import FILES, OnnxNetwork, check_backend, export_onnx
+from dmin.errors import ConfigError, DataError
 from dmin.progress import progress
 
 FloatArray = np.ndarray[Any, np.dtype[np.float32]]
@@ -28,6 +31,8 @@ class Encoder:
         max_length: longer texts are cut to this many tokens; how many were is said once.
         batch_size: texts in one pass; batches hold texts of like length, so little is padding.
         device: "cpu", "cuda", ...; without one, a GPU where there is one.
+        backend: what computes: "torch", or on a CPU "onnx" or "onnx-int8" (see `dmin.encoder.onnx`). Without an exported
+            file beside the encoder's weights it is exported once, into the cache.
 
     Example:
         >>> Encoder().encode(["where is my parcel?"]).shape
@@ -42,17 +47,23 @@ class Encoder:
         max_length: int = 256,
         batch_size: int = 64,
         device: str | None = None,
+        backend: str = "torch",
     ) -> None:
+        check_backend(backend)
+        if backend != "torch" and device not in (None, "cpu"):
+            raise ConfigError(f"backend {backend!r} computes on the CPU: leave out device={device!r}")
         self.name = name
+        self.backend = backend
         tokenizer, backbone = load(name)
         self.tokenizer = tokenizer
         limit = int(getattr(backbone.config, "max_position_embeddings", max_length) or max_length)
         self.max_length = min(max_length, limit, int(tokenizer.model_max_length))
         self.batch_size = batch_size
         self.network = EncoderNetwork(backbone, choose_pooling(name, pooling), int(tokenizer.pad_token_id or 0))
-        self.network.to(choose_device(device)).eval()
+        self.network.to(choose_device(device if backend == "torch" else "cpu")).eval()
         self._said_truncated = False
         self._fingerprint: str | None = None
+        self._onnx: OnnxNetwork | None = None
 
     @property
     def width(self) -> int:
@@ -71,9 +82,14 @@ class Encoder:
             self._fingerprint = self.network.fingerprint()
         return self._fingerprint
 
+    @property
+    def key(self) -> str:
+        """Names everything that decides a text's vector: weights, pooling, length limit, backend."""
+        return f"{self.fingerprint[:24]}-{self.max_length}" + (f"-{self.backend}" if self.backend != "torch" else "")
+
     def refresh(self) -> None:
-        """Forget the fingerprint: the weights were changed."""
-        self._fingerprint = None
+        """Forget what belongs to the weights: they were changed."""
+        self._fingerprint = self._onnx = None
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, cut to `max_length`; the number of cut texts is said once."""
@@ -102,8 +118,16 @@ class Encoder:
         """Like `encode`, for texts that are token ids already."""
         vectors = np.empty((len(rows), self.width), dtype=np.float32)
         for batch in self._batches(rows, show_progress):
-            vectors[batch] = self.network([rows[index] for index in batch]).float().cpu().numpy()
+            vectors[batch] = self._vectors([rows[index] for index in batch])
         return vectors
+
+    def _vectors(self, rows: Sequence[Sequence[int]]) -> Any:
+        """Vectors of one batch, on the chosen backend."""
+        if self.backend == "torch":
+            return self.network(rows).float().cpu().numpy()
+        if self._onnx is None:
+            self._onnx = OnnxNetwork(exported_file(self), self.network.pad, self.fingerprint)
+        return self._onnx(rows)
 
     def token_states(self, rows: Sequence[Sequence[int]], *, show_progress: bool = False) -> list[Tensor]:
         """The last hidden states of each text's tokens, [t, d] each."""
@@ -137,6 +161,30 @@ def batches_by_length(rows: Sequence[Sequence[int]], batch_size: int) -> list[li
     """Group the indices of `rows` into batches of like length, longest first."""
     order = sorted(range(len(rows)), key=lambda index: -len(rows[index]))
     return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+
+
+def exported_file(encoder: Encoder) -> Path:
+    """The ONNX file of an encoder, beside its weights or in the cache; what is in neither place is exported, and said."""
+    for path in _export_places(encoder, encoder.backend):
+        if path.is_file():
+            return path
+    warnings.warn(
+        f"exporting the encoder for backend {encoder.backend!r}: once, about half a minute (or: dmin model export)",
+        stacklevel=2,
+    )
+    export_onnx(encoder.network, path, encoder.fingerprint, int8=encoder.backend == "onnx-int8")
+    return path
+
+
+def export_place(encoder: Encoder, backend: str) -> Path:
+    """Where an export belongs: beside the weights of a model of the user's own; of the embedded one, in the cache."""
+    return _export_places(encoder, backend)[0 if encoder.name != DEFAULT else -1]
+
+
+def _export_places(encoder: Encoder, backend: str) -> list[Path]:
+    source, local = resolve(encoder.name)
+    beside = [Path(source) / FILES[backend]] if local else []
+    return [*beside, default_folder() / "onnx" / encoder.fingerprint[:24] / FILES[backend]]
 
 
 def check_texts(texts: Sequence[str]) -> None:

@@ -59,10 +59,13 @@ class EncoderNetwork(nn.Module):
     def forward(self, rows: Sequence[Sequence[int]]) -> Tensor:
         """Token ids of n texts -> vectors [n, d]."""
         batch = TokenBatch(rows, self.pad).to(self.device)
-        states = self.token_states(batch)  # [n, t, d]
+        return self.pool(self.token_states(batch), batch.mask)
+
+    def pool(self, states: Tensor, mask: Tensor) -> Tensor:
+        """States [n, t, d] with mask [n, t] -> vectors [n, d]."""
         if self.pooling == "cls":
             return states[:, 0]
-        weights = batch.mask.unsqueeze(-1).to(states.dtype)  # [n, t, 1]
+        weights = mask.unsqueeze(-1).to(states.dtype)  # [n, t, 1]
         return (states * weights).sum(dim=1) / weights.sum(dim=1)
 
     def fingerprint(self) -> str:

@@ -103,7 +103,7 @@ def model_folder(model: str | Path) -> Path:
     return folder / "model" if (folder / "model").is_dir() else folder
 
 
-def load_model(model: str | Path, *, device: str | None = None) -> TrainedModel:
+def load_model(model: str | Path, *, device: str | None = None, backend: str = "torch") -> TrainedModel:
     """Load a run folder (or its `model/`) or a hub id, checking that head and encoder belong together.
 
     A folder that holds a head alone belongs to the embedded encoder.
@@ -120,7 +120,9 @@ def load_model(model: str | Path, *, device: str | None = None) -> TrainedModel:
     if stored.get("format") != FORMAT:
         raise ModelError(f"{folder}: head format {stored.get('format')!r}; this version reads format {FORMAT}")
     source = str(folder) if (folder / "config.json").is_file() else "default"
-    encoder = Encoder(source, pooling=stored["pooling"], max_length=stored["max_length"], device=device)
+    encoder = Encoder(
+        source, pooling=stored["pooling"], max_length=stored["max_length"], device=device, backend=backend
+    )
     if encoder.fingerprint != stored["encoder_fingerprint"]:
         raise ModelError(f"{folder}: the head was trained with another encoder than the one beside it")
     info = HeadInfo(

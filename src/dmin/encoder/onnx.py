@@ -1,0 +1,197 @@
+"""The encoder on ONNX Runtime: exported once, checked against torch, optionally with 8-bit weights.
+
+The graph holds pooling too, so that ids and mask go in and vectors come out. With 8-bit weights the activations are
+quantised as they come, with one scale for a whole batch: a text's vector then depends a little on the texts beside it.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dmin.encoder.network import EncoderNetwork
+from dmin.errors import ConfigError, ModelError, StorageError, unknown_name
+
+Backend = Literal["torch", "onnx", "onnx-int8"]
+FILES: dict[str, str] = {"onnx": "encoder.onnx", "onnx-int8": "encoder-int8.onnx"}
+_FINGERPRINT = "dmin.encoder"
+# What an export may differ from torch: float32 by rounding; 8-bit weights by so much in direction, on the average.
+LARGEST_DIFFERENCE = 1e-3
+SMALLEST_COSINE = 0.97
+
+
+def check_backend(backend: str) -> None:
+    """Raise a `ConfigError` for a backend that is not known, or whose packages are not installed."""
+    if backend not in get_args(Backend):
+        raise ConfigError(str(unknown_name("backend", backend, get_args(Backend)).args[0]))
+    if backend != "torch":
+        _need("onnxruntime")
+
+
+class OnnxNetwork:
+    """Token ids to vectors on ONNX Runtime.
+
+    Args:
+        path: a file that `export_onnx` wrote.
+        pad: the id that fills short texts up.
+        fingerprint: of the encoder that the file must belong to.
+        threads: how many work; they sleep, not spin, while they wait.
+    """
+
+    def __init__(self, path: Path, pad: int, fingerprint: str, threads: int | None = None) -> None:
+        _need("onnxruntime")
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads or torch.get_num_threads()
+        options.inter_op_num_threads = 1
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        try:
+            self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # (ONNX Runtime has many, none of them its own)
+            reason = " ".join(str(error).split())[:200]
+            raise ModelError(f"{path} cannot be read, export it again (dmin model export): {reason}") from error
+        if self._session.get_modelmeta().custom_metadata_map.get(_FINGERPRINT) != fingerprint:
+            raise ModelError(f"{path} was exported from another encoder than the one beside it: dmin model export")
+        self._pad = pad
+
+    def __call__(self, rows: Sequence[Sequence[int]]) -> Any:
+        """Vectors [n, d] of n texts."""
+        ids = np.full((len(rows), max(map(len, rows))), self._pad, dtype=np.int64)
+        mask = np.zeros_like(ids)
+        for index, row in enumerate(rows):
+            ids[index, : len(row)] = row
+            mask[index, : len(row)] = 1
+        return self._session.run(None, {"ids": ids, "mask": mask})[0]
+
+
+def export_onnx(network: EncoderNetwork, path: Path, fingerprint: str, *, int8: bool = False) -> float:
+    """Write the encoder as one ONNX file and hold it against torch; return the smallest cosine between their vectors.
+
+    The file appears whole and checked, or not at all.
+    """
+    for package in ("onnx", "onnxruntime", *(() if int8 else ("onnxscript",))):
+        _need(package)
+    part = path.with_name(f".{os.getpid()}-{path.name}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if int8:
+            whole = path.with_name(f".{os.getpid()}-whole.onnx")
+            try:
+                _trace(network, whole, fingerprint)
+                _quantise(whole, part)
+            finally:
+                whole.unlink(missing_ok=True)
+        else:
+            _trace(network, part, fingerprint)
+        cosine = _compare(network, OnnxNetwork(part, network.pad, fingerprint), int8)
+        part.replace(path)
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        part.unlink(missing_ok=True)
+    return cosine
+
+
+class _Graph(nn.Module):
+    """What is exported: backbone and pooling, from plain tensors to vectors."""
+
+    def __init__(self, network: EncoderNetwork) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        states = self.network.backbone(input_ids=ids, attention_mask=mask).last_hidden_state  # [n, t, d]
+        return self.network.pool(states, mask)
+
+
+def _trace(network: EncoderNetwork, path: Path, fingerprint: str) -> None:
+    """Float32 graph for any number of texts of any length, with the encoder's fingerprint in it."""
+    import onnx
+
+    ids = torch.ones((3, 7), dtype=torch.long, device=network.device)
+    texts, tokens = torch.export.Dim("texts", min=1), torch.export.Dim("tokens", min=2)
+    shapes = {"ids": {0: texts, 1: tokens}, "mask": {0: texts, 1: tokens}}
+    was_training = network.training
+    try:
+        with _quiet(), torch.no_grad():
+            torch.onnx.export(
+                _Graph(network).eval(), (ids, torch.ones_like(ids)), str(path), dynamo=True, dynamic_shapes=shapes,
+                input_names=["ids", "mask"], output_names=["vectors"], external_data=False, verbose=False,
+            )  # fmt: skip
+            model = onnx.load(str(path))
+    except OSError:
+        raise
+    except Exception as error:  # (whatever the exporter meets in a network it does not know)
+        reason = " ".join(str(error).split())[:300]
+        raise ModelError(f"this encoder cannot be exported to ONNX: {type(error).__name__}: {reason}") from error
+    finally:
+        network.train(was_training)
+    onnx.helper.set_model_props(model, {_FINGERPRINT: fingerprint})
+    onnx.save(model, str(path))
+
+
+def _quantise(whole: Path, path: Path) -> None:
+    """8-bit weights, a scale a column, in the products with weights; what softmax and norms do stays in float32."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    with _quiet():
+        quantize_dynamic(
+            str(whole), str(path), per_channel=True, weight_type=QuantType.QInt8, op_types_to_quantize=["MatMul", "Gemm"],
+            extra_options={"MatMulConstBOnly": True},
+        )  # fmt: skip
+
+
+def _compare(network: EncoderNetwork, exported: OnnxNetwork, int8: bool) -> float:
+    """Smallest cosine on texts of many lengths; a `ModelError` where the export does not do what torch does."""
+    draw = np.random.default_rng(0)
+    vocabulary = int(getattr(network.backbone.config, "vocab_size", 1000))
+    longest = int(getattr(network.backbone.config, "max_position_embeddings", 512)) - 2
+    lengths = [2, 3, 5, 8, 13, 21, min(34, longest), min(120, longest)]
+    rows = [draw.integers(0, vocabulary, size=length).tolist() for length in lengths]
+    was_training = network.training
+    with torch.no_grad():
+        expected = network.eval()(rows).float().cpu().numpy()
+    network.train(was_training)
+    found = exported(rows)
+    sizes = np.linalg.norm(found, axis=1) * np.linalg.norm(expected, axis=1)
+    cosines = (found * expected).sum(axis=1) / np.maximum(sizes, 1e-12)
+    if int8:
+        if not cosines.mean() >= SMALLEST_COSINE:
+            raise ModelError(
+                f"with 8-bit weights the vectors turn too far from torch's (mean cosine {cosines.mean():.3f})"
+            )
+    elif not np.abs(found - expected).max() <= LARGEST_DIFFERENCE * np.abs(expected).max():
+        raise ModelError(f"the exported encoder differs from torch by {np.abs(found - expected).max():.2g}")
+    return float(cosines.min())
+
+
+def _need(package: str) -> None:
+    from importlib.util import find_spec
+
+    if find_spec(package) is None:
+        raise ConfigError(f"the ONNX backends need {package}: pip install 'dmin[onnx]'")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the exporter's reports off the user's screen."""
+    import logging
+
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(), redirect_stdout(StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
