@@ -108,6 +108,10 @@ def test_a_network_that_cannot_be_exported_is_named(exported: Path, tmp_path: Pa
     class Odd(nn.Module):
         config = encoder_of(exported, "torch").network.backbone.config
 
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.zeros(1))
+
         def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> None:
             raise RuntimeError(f"odd {int(input_ids.sum())}")
 

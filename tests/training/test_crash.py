@@ -32,6 +32,7 @@ def wait_for(condition, seconds: float = 120) -> None:  # type: ignore[no-untype
     [
         ("--tune", "none"),
         ("--tune", "full"),
+        ("--tune", "full", "--method", "lwof", "--way", "2"),
         ("--tune", "none", "--set", "options.tune_memory=false"),
         ("--tune", "none", "--method", "prototypical"),
     ],

@@ -20,6 +20,7 @@ from dmin.errors import CheckpointError, ModelError
 from dmin.files import read_tensors, write_tensors
 
 KEPT = 2  # the newest, and the one before it in case the newest is damaged
+ENCODER = "encoder.safetensors"  # as stage 1 left it
 _NAME = re.compile(r"stage(?P<stage>\d)-(?P<step>\d+)\.best-(?P<best>\d+)\.safetensors")
 
 
@@ -65,6 +66,18 @@ class CheckpointStore:
         name = f"stage{state.stage}-{state.step:07d}.best-{max(state.best_step, 0):07d}.safetensors"
         write_tensors(self.folder / name, tensors, {"state": json.dumps(asdict(state))})
         self._drop_old()
+
+    def save_encoder(self, network: nn.Module) -> None:
+        """Keep the encoder that stage 1 made, for a stage 2 in which it rests and is in no checkpoint."""
+        write_tensors(self.folder / ENCODER, network.state_dict())
+
+    def load_encoder(self, network: nn.Module) -> None:
+        """Put that encoder back."""
+        weights, _ = read_tensors(self.folder / ENCODER)
+        try:
+            network.load_state_dict(weights)
+        except RuntimeError as error:
+            raise CheckpointError(f"{self.folder / ENCODER} does not fit the encoder: start anew") from error
 
     def latest(self) -> Checkpoint | None:
         """Read the newest usable checkpoint; a damaged one is named and the one before it is taken."""

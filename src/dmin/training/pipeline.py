@@ -82,6 +82,12 @@ class Trainer:
         method = build_head(config, task, encoder.width, knowledge)
         if kind == "tokens":
             source = open_source(config, task, encoder, ("train", "valid"), kind=kind, frozen=frozen, show=self.show)
+        if config.tune != "none" and method.freezes_encoder and loop.store:
+            if in_stage2:
+                loop.store.load_encoder(encoder.network)
+            elif accelerator.is_main_process:
+                loop.store.save_encoder(encoder.network)
+            encoder.refresh()
         train_stage2(config, task, source, encoder, method, loop, resumed if in_stage2 else None)
         if config.tune == "lora":
             merge_lora(encoder.network)

@@ -14,7 +14,9 @@ from dmin.methods.base import Inputs
 
 Encoded = Tensor | TokenStates  # of n texts: vectors [n, d], or the states of their tokens [n, T, d]
 TokenIds = list[list[int]]
-CHUNK = 32  # texts in one pass of the encoder while it learns
+# Texts in one pass of the encoder while it learns: few, because the texts of an update differ much in length, and what is
+# padded is computed for nothing. The gradient is the same.
+CHUNK = 8
 
 
 class EncodedTexts(Protocol):
@@ -102,6 +104,10 @@ class TextSource:
     def token_ids(self, rows: Tensor) -> TokenIds:
         """Token ids of these texts [n]."""
         return [self._tokens[int(index)] for index in rows]
+
+    def all_token_ids(self) -> Iterable[list[int]]:
+        """Token ids of every text, where they are kept."""
+        return self._tokens.values()
 
     def snapshot(self, rows: Iterable[int]) -> EncodedTexts:
         """These texts by the encoder as it is now, without gradient, each encoded once."""

@@ -20,6 +20,7 @@ from dmin.training.precision import breaks_on_bf16, pays_bf16
 from dmin.training.sources import TextSource
 from dmin.training.supervised import BaseClassifier, SupervisedStage, memory_from
 from dmin.training.task import Task
+from dmin.training.words import seen_words_learn
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,9 @@ def train_stage1(
         processes=accelerator.num_processes, process=accelerator.process_index,
     )  # fmt: skip
     rates = loop_settings(config, config.stage1.learning_rate, config.stage1.encoder_learning_rate)
-    with one_thread(source.frozen):
+    with one_thread(source.frozen), seen_words_learn(tuned, source.all_token_ids()):
         loop.run(stage, rates, resumed)
+    encoder.refresh()
     rows = torch.tensor([row for label in task.base_classes for row in task.corpus.by_class[label]])
     return BaseKnowledge(memory_from(network.weight, source.vectors(rows)), network.scale.item())
 
@@ -102,7 +104,7 @@ def train_stage2(
     rate = config.stage2.learning_rate or method.learning_rate
     settings = loop_settings(config, rate, config.stage2.encoder_learning_rate)
     scalars = config.stage2.scalar_learning_rate or method.scalar_learning_rate
-    with one_thread(source.frozen):
+    with one_thread(source.frozen), seen_words_learn(network.encoder, source.all_token_ids()):
         return loop.run(stage, replace(settings, scalar_learning_rate=scalars), resumed)
 
 
