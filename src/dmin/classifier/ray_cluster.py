@@ -52,7 +52,7 @@ def run(
         there = int(resources.get(kind.upper(), 0))
         if not there:
             raise ConfigError(f"--device {device}: the Ray cluster has no {kind.upper()}")
-        counter = ray.remote(num_cpus=0)(Counter).remote()
+        counter = _counter(ray)
         data = ray.data.from_items(list(items), override_num_blocks=min(len(items), _MOST_TASKS)).map_batches(
             worker,
             batch_size=1,
@@ -83,6 +83,14 @@ class Counter:
     def total(self) -> int:
         """All so far."""
         return self.rows
+
+
+def _counter(ray: Any) -> Any:
+    """A counter beside this process: where another machine is lost, it must not be lost with it."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    beside = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    return ray.remote(num_cpus=0, scheduling_strategy=beside)(Counter).remote()
 
 
 def import_ray() -> Any:
