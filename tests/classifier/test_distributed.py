@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -223,6 +225,16 @@ def test_mistakes(here: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (source / "d.jsonl").write_text('{"text": 7}\n')
     with pytest.raises(DataError, match=r"d.jsonl: row 1: the text is 7 \(int\), not a string \(1 of 5 files failed"):
         classify_files(classifier, str(source), str(output))
+
+
+def test_a_full_disk_is_one_line(here: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("dmin.classifier.bulk._format", full)
+    with pytest.raises(DataError, match="cannot write .*out/d.jsonl: .*No space left on device") as said:
+        classify_files(quick().fit(EXAMPLES), str(fill(tmp_path / "in") / "d.jsonl"), str(tmp_path / "out"))
+    assert "--resume" not in str(said.value)
 
 
 def test_without_ray_one_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import tarfile
 import tempfile
 import uuid
@@ -75,6 +76,7 @@ class Scorer:
         import torch
 
         torch.set_num_threads(1)  # every core has an actor of its own
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"
         self.work, self.counter = work, counter
         with tempfile.TemporaryDirectory() as folder:
             with tarfile.open(fileobj=io.BytesIO(archive)) as content:
@@ -93,7 +95,7 @@ class Scorer:
                 try:
                     rows = self.answer_file(str(name), str(input_stamp))
                 except Exception as failure:  # noqa: BLE001 (told to the driver, as one line)
-                    error = f"{self.work.root / str(name)}: {_one_line(failure)}"
+                    error = _one_line(failure, self.work.root / str(name))
             said = [str(note.message) for note in notes if note.category is UserWarning]
             for key, value in zip(report, (str(name), rows, error, " ".join(said[:1])), strict=True):
                 report[key].append(value)
@@ -108,14 +110,17 @@ class Scorer:
             source = (work.root / name).fetch(scratch)
             answers = scratch / "answers" / Path(output_name(name)).name
             answers.parent.mkdir()
-            rows = classify_file(
-                read_texts(source, work.column),
-                answers,
-                lambda texts: answer_fields(self.classifier, texts, work.top_k, work.explain),
-                column=work.column,
-                batch=self.batch,
-                after_batch=self.counter,
-            )
+            try:
+                rows = classify_file(
+                    read_texts(source, work.column),
+                    answers,
+                    lambda texts: answer_fields(self.classifier, texts, work.top_k, work.explain),
+                    column=work.column,
+                    batch=self.batch,
+                    after_batch=self.counter,
+                )
+            except StorageError as error:  # its words are about a file that is gone in a moment
+                raise StorageError(f"cannot write {target}: {error.__cause__ or error}") from error
             size = answers.stat().st_size
             target.store(answers, ledger.scratch / f"{uuid.uuid4().hex}.part")
         ledger.sign(name, input_stamp, rows, size)
@@ -239,8 +244,8 @@ def _disk(scratch: Place) -> Path | None:
     return Path(scratch.path)
 
 
-def _one_line(error: Exception) -> str:
-    if isinstance(error, StorageError) and error.__cause__ is not None:
-        return f"cannot write the answers: {error.__cause__}"  # its own words speak of a file that will not be there
+def _one_line(error: Exception, place: Place) -> str:
+    """What went wrong with a file, and its name."""
     text = " ".join(str(error).split())
-    return text if isinstance(error, DminError) else f"{type(error).__name__}: {text}"
+    text = text if isinstance(error, DminError) else f"{type(error).__name__}: {text}"
+    return text if str(place) in text else f"{place}: {text}"

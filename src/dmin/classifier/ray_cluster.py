@@ -152,7 +152,10 @@ def _watched(ray: Any, counter: Any, after_batch: Callable[[int], object]) -> It
 
     def look() -> None:
         nonlocal told
-        total = ray.get(counter.total.remote())
+        try:
+            total = ray.get(counter.total.remote())
+        except ray.exceptions.RayError:  # a bar is not worth a run
+            return
         after_batch(total - told)
         told = total
 
