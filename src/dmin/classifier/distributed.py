@@ -176,6 +176,8 @@ def classify_files(
     missing = {name: info for name, info in found.files.items() if name not in before}
     rows = 0
     if missing:
+        if classifier.backend != "torch":
+            device = device or "cpu"  # the only one that ONNX computes on, also where the cluster has GPUs
         run = partial(ray_cluster.run, workers=workers, device=device, after_batch=after_batch)
         encoder = classifier.encoder if callable(classifier.encoder) else None
         rows = _collect(run(Scorer, (archive, encoder, work), _items(missing)), len(missing))
