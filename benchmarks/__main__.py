@@ -7,12 +7,13 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import episodes, routing, threads
+from benchmarks import bulk, episodes, routing, threads
 
 PARTS = {
     "Waiting policy of idle threads": threads,
     "Routing": routing,
     "Stage 2 on cached vectors, DMIN": episodes,
+    "Classifying files": bulk,
 }
 
 

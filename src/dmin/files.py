@@ -37,7 +37,7 @@ def write_atomic(path: Path, content: bytes | str) -> None:
             os.fsync(file.fileno())
         Path(temporary).chmod(0o666 & ~_umask())
         Path(temporary).replace(path)
-        _sync_folder(path.parent)
+        sync(path.parent)
     except BaseException as error:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
@@ -112,8 +112,9 @@ def _digest(tensors: Mapping[str, torch.Tensor]) -> str:
     return summary.hexdigest()
 
 
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Have the disk take what was written to a file, or the names in a folder, so that a power cut cannot undo it."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -107,3 +107,14 @@ def test_more_mistakes(examples: str, more: list[str], message: str, capsys: pyt
     assert message in capsys.readouterr().err
     assert run(["classify", "hello"]) == 2
     assert "--examples is needed" in capsys.readouterr().err
+
+
+def test_stopped_on_request_is_no_success(
+    examples: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dmin.classifier.fields.answer_fields", stop)
+    assert run(["classify", "--examples", examples, "hello"]) == 130
+    assert capsys.readouterr().err == "stopped\n"

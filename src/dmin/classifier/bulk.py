@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from dmin.data.readers import read_records
+from dmin.data.readers import missing_column, read_records
 from dmin.errors import DataError, StorageError
 
 BATCH = 256
@@ -35,13 +35,15 @@ def read_texts(source: Path | IO[str], column: str) -> Iterator[tuple[int, Recor
         return
     for number, record in read_records(source):
         if column not in record:
-            raise DataError(f"{source}, row {number}: no column {column!r}; it has {', '.join(map(str, record))}")
+            raise missing_column(source, number, record, column, "--text-column")
         yield number, dict(record)
 
 
-def answer_batches(records: Iterator[tuple[int, Record]], answer: Answer, column: str) -> Iterator[list[Record]]:
+def answer_batches(
+    records: Iterator[tuple[int, Record]], answer: Answer, column: str, size: int | None = None
+) -> Iterator[list[Record]]:
     """Records with their answers, batch by batch. A row without a text stays in its place, its answers empty."""
-    while batch := list(islice(records, BATCH)):
+    while batch := list(islice(records, size or BATCH)):
         texts = [_text(number, record.get(column)) for number, record in batch]
         found = iter(answer([text for text in texts if text is not None]) if any(texts) else ())
         answers = [next(found) if text is not None else {} for text in texts]
@@ -58,6 +60,7 @@ def classify_file(
     *,
     column: str,
     resume: bool = False,
+    batch: int | None = None,
     after_batch: Callable[[int], object] = int,
 ) -> int:
     """Write each record with its answer; return the number of rows written in all.
@@ -68,6 +71,7 @@ def classify_file(
         answer: texts -> fields to add, one dict a text.
         column: the column of the texts.
         resume: go on with OUTPUT.part.
+        batch: rows answered and written at once; 256 without it.
         after_batch: told how many rows each batch had.
     """
     kind = output.suffix.lower()
@@ -79,7 +83,7 @@ def classify_file(
         with part.open("a" if done else "w", encoding="utf-8", newline="") as file:
             for _ in islice(records, done):
                 pass
-            for lines in answer_batches(records, answer, column):
+            for lines in answer_batches(records, answer, column, batch):
                 columns = _check_columns(columns, lines, kind, rows, part if done else None)
                 file.write(_format(lines, kind, columns, header=rows == 0))
                 file.flush()

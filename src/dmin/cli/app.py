@@ -24,6 +24,7 @@ from dmin.errors import DminError, TrainingInterruptedError, nearest_name
 
 # Typer carries its own copy of click in some versions: its base class of usage errors is found through typer.
 ClickError: type[Any] = typer.BadParameter.__mro__[2]
+STOPPED = 130  # the exit code of a command that was stopped on request
 
 app = typer.Typer(
     name="dmin",
@@ -67,7 +68,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command; a user's mistake is one line on standard error."""
     command = typer.main.get_command(app)
     try:
-        command.main(args=list(arguments) if arguments is not None else None, prog_name="dmin", standalone_mode=False)
+        code = command.main(
+            args=list(arguments) if arguments is not None else None, prog_name="dmin", standalone_mode=False
+        )
+        if code == STOPPED:  # some versions of typer give this back for Ctrl-C in place of the exception
+            raise KeyboardInterrupt
     except ClickError as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             typer.echo(error.format_message())
@@ -75,12 +80,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _complain(_usage_message(error))
     except TrainingInterruptedError as error:
         typer.echo(str(error), err=True)
-        return 130
+        return STOPPED
     except DminError as error:
         return _complain(str(error))
     except (KeyboardInterrupt, typer.Abort):
         typer.echo("stopped", err=True)
-        return 130
+        return STOPPED
     return 0
 
 

@@ -59,12 +59,17 @@ def read_records(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
 Records = Iterable[tuple[int, Mapping[str, Any]]]
 
 
+def missing_column(path: Path, number: int, record: Mapping[str, Any], column: str, option: str) -> DataError:
+    """Build the error for a column that is not there: the nearest one, and what there is."""
+    near = nearest_name(column, record)
+    hint = f" (did you mean {near!r}?)" if near else ""
+    found = ", ".join(map(str, record))
+    return DataError(f"{path}, row {number}: no column {column!r}{hint}; it has {found}. Choose one with {option}")
+
+
 def _field(path: Path, number: int, record: Mapping[str, Any], column: str, option: str) -> str:
     if column not in record:
-        near = nearest_name(column, record)
-        hint = f" (did you mean {near!r}?)" if near else ""
-        found = ", ".join(map(str, record))
-        raise DataError(f"{path}, row {number}: no column {column!r}{hint}; it has {found}. Choose one with {option}")
+        raise missing_column(path, number, record, column, option)
     value = record[column]
     if value is None or (isinstance(value, float) and value != value):
         raise DataError(f"{path}, row {number}: {column} is missing")

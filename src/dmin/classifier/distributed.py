@@ -1,0 +1,253 @@
+"""Classify many files on many cores or machines with Ray Data: one loaded classifier an actor, one file a task.
+
+A file is the unit because it is what can be written whole or not at all: one input becomes one output of the same name,
+by the very code that classifies a single file (`dmin.classifier.bulk`), and a second run goes on with the files that have
+no receipt (`dmin.classifier.ledger`). The largest files go first, so that no actor is left alone with one at the end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import tarfile
+import tempfile
+import uuid
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dmin.classifier.bulk import classify_file, read_texts
+from dmin.classifier.few_shot import FewShotClassifier
+from dmin.classifier.fields import answer_fields
+from dmin.classifier.ledger import Ledger, output_name, stamp
+from dmin.classifier.places import Found, Place, find_files, open_place
+from dmin.errors import ConfigError, DataError, DminError, StorageError
+
+KINDS = (".parquet", ".csv", ".tsv", ".jsonl", ".txt")
+_PASSES = 16  # encoder batches a batch of rows: among so many rows are enough texts of like length
+_ENCODER_BATCH = 64  # where the encoder is not one of ours
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is wanted of each file.
+
+    Args:
+        root: the folder that the names of the inputs begin at.
+        output: the folder of the answers.
+        column: the column of the texts.
+        top_k: also the k most similar classes, if more than one.
+        explain: also the examples that decided.
+    """
+
+    root: Place
+    output: Place
+    column: str = "text"
+    top_k: int = 1
+    explain: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Files and rows answered by this run, and files that were answered before."""
+
+    files: int
+    rows: int
+    before: int
+
+
+class Scorer:
+    """What each Ray actor holds: a classifier that is loaded once, and what is to be done with a file.
+
+    Args:
+        archive: a saved classifier, packed by `pack`.
+        encoder: the encoder's function, where the classifier was given one.
+        work: what is wanted.
+        device: where to compute.
+        counter: told how many rows are done, while a file is under way.
+    """
+
+    def __init__(self, archive: bytes, encoder: Any, work: Work, device: str, counter: Callable[[int], object]) -> None:
+        import torch
+
+        torch.set_num_threads(1)  # every core has an actor of its own
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"
+        self.work, self.counter = work, counter
+        with tempfile.TemporaryDirectory() as folder:
+            with tarfile.open(fileobj=io.BytesIO(archive)) as content:
+                content.extractall(folder, filter="data")
+            self.classifier = FewShotClassifier.load(folder, encoder=encoder, device=device)
+        own = self.classifier.encoder_
+        self.batch = _PASSES * (own.batch_size if own is not None else _ENCODER_BATCH)
+
+    def __call__(self, files: Mapping[str, Iterable[Any]]) -> dict[str, list[Any]]:
+        """Answer files one by one; what goes wrong with one is told in its row and does not stop the others."""
+        report: dict[str, list[Any]] = {"name": [], "rows": [], "error": [], "note": []}
+        for name, input_stamp in zip(files["name"], files["stamp"], strict=True):
+            rows, error = 0, ""
+            with warnings.catch_warnings(record=True) as notes:
+                warnings.simplefilter("always", UserWarning)
+                try:
+                    rows = self.answer_file(str(name), str(input_stamp))
+                except Exception as failure:  # noqa: BLE001 (told to the driver, as one line)
+                    error = _one_line(failure, self.work.root / str(name))
+            said = [str(note.message) for note in notes if note.category is UserWarning]
+            for key, value in zip(report, (str(name), rows, error, " ".join(said[:1])), strict=True):
+                report[key].append(value)
+        return report
+
+    def answer_file(self, name: str, input_stamp: str) -> int:
+        """Write the answers of one input and its receipt; return the number of rows."""
+        work, ledger = self.work, Ledger(self.work.output)
+        target = work.output / output_name(name)
+        with ExitStack() as stack:
+            scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=_disk(ledger.scratch))))
+            source = (work.root / name).fetch(scratch)
+            answers = scratch / "answers" / Path(output_name(name)).name
+            answers.parent.mkdir()
+            try:
+                rows = classify_file(
+                    read_texts(source, work.column),
+                    answers,
+                    lambda texts: answer_fields(self.classifier, texts, work.top_k, work.explain),
+                    column=work.column,
+                    batch=self.batch,
+                    after_batch=self.counter,
+                )
+            except StorageError as error:  # its words are about a file that is gone in a moment
+                raise StorageError(f"cannot write {target}: {error.__cause__ or error}") from error
+            size = answers.stat().st_size
+            target.store(answers, ledger.scratch / f"{uuid.uuid4().hex}.part")
+        ledger.sign(name, input_stamp, rows, size)
+        return rows
+
+
+def classify_files(
+    classifier: FewShotClassifier,
+    source: str,
+    output: str,
+    *,
+    column: str = "text",
+    top_k: int = 1,
+    explain: bool = False,
+    workers: int | None = None,
+    device: str | None = None,
+    after_batch: Callable[[int], object] = int,
+) -> Outcome:
+    """Classify every file of a folder or pattern; the answers of each go to a file of the same name below `output`.
+
+    Run again after a crash it does what is missing. A Ray cluster is used where there is one (`RAY_ADDRESS`, or started
+    on this machine), else one is started here for as long as it takes.
+
+    Args:
+        classifier: a fitted classifier; each worker gets a copy.
+        source: a folder, a pattern with * ? [] and **, or a file; a local path or an address like s3://bucket/folder.
+        output: a folder for the answers, likewise.
+        column: the column of the texts.
+        top_k: also the k most similar classes, if more than one.
+        explain: also the examples that decided.
+        workers: actors; without it, one a core of the cluster (one a GPU on "cuda").
+        device: of the workers; without one, "cuda" where the cluster has GPUs, else "cpu".
+        after_batch: told how many rows were done since it was last told.
+
+    Raises:
+        DataError: when some files could not be answered (the others are), or the folder was begun otherwise.
+    """
+    from dmin.classifier import ray_cluster
+
+    ray_cluster.import_ray()  # or say what to install, before anything else
+    if workers is not None and workers < 1:
+        raise ConfigError(f"--workers {workers}: at least 1 is needed")
+    found, place = find_files(source, KINDS), open_place(output)
+    _check_places(found, place)
+    work = Work(found.root, place, column, top_k, explain)
+    _peek(found.root / next(iter(found.files)), column)
+    archive, digest = pack(classifier)
+    ledger = Ledger(place)
+    ledger.begin(
+        {"classifier": digest, "input": str(found.root), "text_column": column, "top_k": top_k, "explain": explain}
+    )
+    before = ledger.done(found.files)
+    missing = {name: info for name, info in found.files.items() if name not in before}
+    rows = 0
+    if missing:
+        if classifier.backend != "torch":
+            device = device or "cpu"  # the only one that ONNX computes on, also where the cluster has GPUs
+        run = partial(ray_cluster.run, workers=workers, device=device, after_batch=after_batch)
+        encoder = classifier.encoder if callable(classifier.encoder) else None
+        rows = _collect(run(Scorer, (archive, encoder, work), _items(missing)), len(missing))
+    ledger.clean()
+    return Outcome(len(missing), rows, len(before))
+
+
+def pack(classifier: FewShotClassifier) -> tuple[bytes, str]:
+    """A saved classifier as one piece, to be sent to other machines, and what identifies its answers."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "classifier"
+        classifier.save(folder)
+        content = io.BytesIO()
+        with tarfile.open(fileobj=content, mode="w") as archive:
+            archive.add(folder, arcname=".")
+        # Examples, settings and digests of encoder and head; not the vectors, whose last digits differ by machine.
+        return content.getvalue(), hashlib.sha256((folder / "classifier.json").read_bytes()).hexdigest()[:16]
+
+
+def _items(missing: Mapping[str, Any]) -> list[dict[str, str]]:
+    largest_first = sorted(missing, key=lambda name: -(missing[name].size or 0))
+    return [{"name": name, "stamp": stamp(missing[name])} for name in largest_first]
+
+
+def _collect(reports: Iterable[Mapping[str, Any]], files: int) -> int:
+    """Add up the rows of what the workers report; the first note is passed on, failures become one line.
+
+    Raises:
+        DataError: with the first of the files that failed, after all others are answered.
+    """
+    rows, errors, notes = 0, list[str](), list[str]()
+    for report in reports:
+        rows += report["rows"]
+        errors += [report["error"]] if report["error"] else []
+        notes += [report["note"]] if report["note"] else []
+    for note in notes[:1]:
+        warnings.warn(note, stacklevel=3)
+    if errors:
+        others = f"; the other {files - len(errors)} are answered" if len(errors) < files else ""
+        raise DataError(f"{min(errors)} ({len(errors)} of {files} files failed{others})")
+    return rows
+
+
+def _peek(place: Place, column: str) -> None:
+    """Find a wrong column before anything is started."""
+    if place.is_local:
+        next(read_texts(Path(place.path), column), None)
+
+
+def _check_places(found: Found, output: Place) -> None:
+    inside = found.root.contains(output) and (found.deep or output.contains(found.root))
+    if inside:
+        raise ConfigError(f"--output {output} lies among the inputs ({found.root}): choose a folder elsewhere")
+    names: dict[str, str] = {}
+    for name in found.files:
+        other = names.setdefault(output_name(name), name)
+        if other != name:
+            raise DataError(f"{other} and {name} would both become {output_name(name)}: rename one")
+
+
+def _disk(scratch: Place) -> Path | None:
+    """Where a worker writes: on the disk of the answers, to be renamed there, or its own, to be sent from there."""
+    if not scratch.is_local:
+        return None
+    Path(scratch.path).mkdir(parents=True, exist_ok=True)
+    return Path(scratch.path)
+
+
+def _one_line(error: Exception, place: Place) -> str:
+    """What went wrong with a file, and its name."""
+    text = " ".join(str(error).split())
+    text = text if isinstance(error, DminError) else f"{type(error).__name__}: {text}"
+    return text if str(place) in text else f"{place}: {text}"

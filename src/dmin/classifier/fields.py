@@ -1,0 +1,32 @@
+"""What goes beside a text in a file of answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dmin.classifier.few_shot import FewShotClassifier
+
+
+def answer_fields(
+    classifier: FewShotClassifier, texts: Sequence[str], top_k: int, explain: bool = False
+) -> list[dict[str, Any]]:
+    """The fields that go beside each text: label, score, probability, and what else was asked for."""
+    fields = []
+    for text, found in zip(texts, classifier.answer(texts, max(1, top_k)), strict=True):
+        line: dict[str, Any] = {
+            "label": found.label,
+            "score": round(found.score, 4),
+            "probability": round(found.probability, 4),
+        }
+        if top_k > 1:
+            line["top_k"] = [{"label": str(name), "score": round(score, 4)} for name, score in found.top]
+        if explain:
+            shares = classifier.explain(text).examples[:3]
+            line["because"] = [{"share": _rounded(share.share), "text": share.text} for share in shares]
+        fields.append(line)
+    return fields
+
+
+def _rounded(share: float) -> float | None:
+    return None if share != share else round(share, 4)

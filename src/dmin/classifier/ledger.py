@@ -1,0 +1,106 @@
+"""What of many files is answered: the folder of answers keeps its own books, so that a second run goes on.
+
+FOLDER/_dmin/settings.yaml says what the answers were made with; FOLDER/_dmin/done/NAME is written after the answers of
+NAME have their name, and holds their size. So an output without a receipt is not trusted, and made anew. The folder's
+name begins with an underscore because Arrow, Ray and Spark pass such names over when they read a folder of data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from dmin.classifier.places import Place, told
+from dmin.errors import DataError
+
+WORK = "_dmin"
+_AT_ONCE = 32  # receipts read at a time: on an object store each one is a round trip
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The books of one folder of answers."""
+
+    folder: Place
+
+    @property
+    def scratch(self) -> Place:
+        """Where answers lie while they are not whole."""
+        return self.folder / WORK / "scratch"
+
+    def begin(self, settings: Mapping[str, Any]) -> None:
+        """Start the books, or check that the answers in the folder were made with the same settings.
+
+        Raises:
+            DataError: when they were not, or when the folder holds something else.
+        """
+        place = self.folder / WORK / "settings.yaml"
+        content = place.read()
+        own = (f"{WORK}/settings.yaml", f"{WORK}/scratch/")
+        if any(not name.startswith(own) for name, _ in self.folder.files()):  # something is answered
+            if content is None:
+                raise DataError(f"{self.folder} holds something else: choose an empty or a new folder for --output")
+            _compare(yaml.safe_load(content) or {}, settings, self.folder)
+            return
+        place.write(yaml.safe_dump(dict(settings), allow_unicode=True, sort_keys=False))
+
+    def done(self, inputs: Mapping[str, Any]) -> dict[str, int]:
+        """Input -> rows, for those whose answers are there, whole, and made from the input as it is now."""
+        sizes = {name: info.size for name, info in self.folder.files()}
+        receipts = self.folder / WORK / "done"
+        known = [name for name in inputs if f"{WORK}/done/{name}.yaml" in sizes]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            contents = list(pool.map(lambda name: (receipts / f"{name}.yaml").read(), known))
+        found = {}
+        for name, content in zip(known, contents, strict=True):
+            receipt = _parse(content)
+            if receipt.get("input") == stamp(inputs[name]) and receipt.get("size") == sizes.get(output_name(name), -1):
+                found[name] = int(receipt["rows"])
+        return found
+
+    def sign(self, name: str, input_stamp: str, rows: int, size: int) -> None:
+        """Say that the answers of an input are whole and in their place."""
+        receipt = {"input": input_stamp, "rows": rows, "size": size}
+        (self.folder / WORK / "done" / f"{name}.yaml").write(yaml.safe_dump(receipt, sort_keys=False))
+
+    def clean(self) -> None:
+        """Remove what killed runs left half-written. Only after everything is answered: nobody else writes then."""
+        with told(f"cannot remove {self.scratch}"):
+            if self.scratch.is_folder:
+                self.scratch.filesystem.delete_dir(self.scratch.path)
+
+
+def output_name(name: str) -> str:
+    """The file of answers of an input: same name, same kind; lines of plain text become JSONL."""
+    return f"{name}.jsonl" if name.lower().endswith(".txt") else name
+
+
+def stamp(info: Any) -> str:
+    """Size and time of an input: another stamp, another content."""
+    return f"{info.size} bytes, {info.mtime_ns} ns"
+
+
+def _parse(content: bytes | None) -> dict[str, Any]:
+    """A receipt; nothing where it is broken, which makes the answers anew."""
+    try:
+        found = yaml.safe_load(content or b"")
+    except (yaml.YAMLError, UnicodeDecodeError):
+        return {}
+    return found if isinstance(found, dict) and isinstance(found.get("rows"), int) else {}
+
+
+def _compare(before: Mapping[str, Any], now: Mapping[str, Any], folder: Place) -> None:
+    different = [name for name in now if before.get(name) != now[name]]
+    if not different:
+        return
+    if different == ["classifier"]:
+        what = "another classifier (examples, model, or how it refuses)"
+    else:
+        what = ", ".join(
+            f"{name} {before.get(name)!r}, now {now[name]!r}" for name in different if name != "classifier"
+        )
+    raise DataError(f"{folder} was begun with other options ({what}): use the same ones to go on, or another --output")

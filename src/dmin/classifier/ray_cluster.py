@@ -1,0 +1,179 @@
+"""Run a class as actors of Ray Data, quietly: no log lines, no usage reports, progress row by row."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from dmin.errors import ConfigError, DminError
+
+_MOST_TASKS = 10_000  # tasks that Ray keeps books of; beyond that a task gets several items
+_PERIOD = 0.5  # seconds between looks at the counter
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent anywhere
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else a warning on every start
+    "RAY_BACKEND_LOG_LEVEL": "fatal",
+    "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
+}
+
+
+def run(
+    worker: type,
+    arguments: Sequence[Any],
+    items: Sequence[Mapping[str, Any]],
+    *,
+    workers: int | None = None,
+    device: str | None = None,
+    after_batch: Callable[[int], object] = int,
+) -> Iterator[dict[str, Any]]:
+    """Yield what the workers give back for the items, in the order in which they are done.
+
+    Args:
+        worker: a class; `worker(*arguments, device, counter)` is made once in each actor, and called with columns of items.
+        arguments: sent to each actor.
+        items: one task each.
+        workers: actors; without it, one a core of the cluster (one a GPU on "cuda"). Never more than items.
+        device: "cpu", "cuda"; without one, "cuda" where the cluster has GPUs.
+        after_batch: told how many rows were counted since it was last told.
+
+    Raises:
+        DminError: when Ray, or a worker beyond its own handling, gave up; one line.
+    """
+    ray = import_ray()
+    with _cluster(ray):
+        resources = ray.cluster_resources()
+        device = device or ("cuda" if resources.get("GPU") else "cpu")
+        kind = "gpu" if device.startswith("cuda") else "cpu"
+        there = int(resources.get(kind.upper(), 0))
+        if not there:
+            raise ConfigError(f"--device {device}: the Ray cluster has no {kind.upper()}")
+        counter = _counter(ray)
+        data = ray.data.from_items(list(items), override_num_blocks=min(len(items), _MOST_TASKS)).map_batches(
+            worker,
+            batch_size=1,
+            # One task in flight: a file must not wait behind another while a worker is idle.
+            compute=ray.data.ActorPoolStrategy(size=min(workers or there, len(items)), max_tasks_in_flight_per_actor=1),
+            fn_constructor_args=(*arguments, device, counter.add.remote),
+            **{f"num_{kind}s": 1},
+        )
+        try:
+            with _watched(ray, counter, after_batch):
+                yield from data.iter_rows()
+        except DminError:
+            raise
+        except Exception as error:  # Ray has many
+            raise DminError(f"Ray gave up: {_last_line(error)}") from error
+
+
+class Counter:
+    """Counts rows for all workers."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+    def add(self, rows: int) -> None:
+        """So many more are done."""
+        self.rows += rows
+
+    def total(self) -> int:
+        """All so far."""
+        return self.rows
+
+
+def _counter(ray: Any) -> Any:
+    """A counter beside this process: where another machine is lost, it must not be lost with it."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    beside = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    return ray.remote(num_cpus=0, scheduling_strategy=beside)(Counter).remote()
+
+
+def import_ray() -> Any:
+    """Import Ray with its voice turned down; it reads its settings while it is imported."""
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray
+        import ray.data
+    except ImportError as error:
+        raise ConfigError('--engine ray needs an extra: pip install "dmin[ray]"') from error
+    return ray
+
+
+@contextmanager
+def _cluster(ray: Any) -> Iterator[None]:
+    """The cluster this process is in already, else the one it finds, else one of its own; what was begun here is ended."""
+    own = not ray.is_initialized()
+    if own:
+        try:
+            with _muted():
+                ray.init(include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise ConfigError(f"cannot reach or start Ray: {_last_line(error)}") from error
+    settings = ray.data.DataContext.get_current()
+    before = settings.enable_progress_bars, settings.print_on_execution_start
+    settings.enable_progress_bars = settings.print_on_execution_start = False
+    log = logging.getLogger("ray.data")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+        settings.enable_progress_bars, settings.print_on_execution_start = before
+        if own:
+            ray.shutdown()
+
+
+@contextmanager
+def _muted() -> Iterator[None]:
+    """Hold back what Ray's C++ part writes to standard error while it starts; its mistakes come as exceptions."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with open(os.devnull, "w") as nowhere:  # noqa: PTH123 (no path)
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+@contextmanager
+def _watched(ray: Any, counter: Any, after_batch: Callable[[int], object]) -> Iterator[None]:
+    """Tell how many rows came since last time, twice a second and at the end."""
+    end = threading.Event()
+    told = 0
+
+    def look() -> None:
+        nonlocal told
+        try:
+            total = ray.get(counter.total.remote())
+        except ray.exceptions.RayError:  # a bar is not worth a run
+            return
+        after_batch(total - told)
+        told = total
+
+    def watch() -> None:
+        while not end.wait(_PERIOD):
+            look()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        end.set()
+        watcher.join()
+    look()
+
+
+def _last_line(error: BaseException) -> str:
+    """The last line of a traceback that came as a text: what went wrong, without where."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
