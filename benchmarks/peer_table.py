@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-HEADER = [
-    "| | ready, s (with loading) | one class more, s | texts/s | one text, ms | peak MB | accuracy, % |",
-    "|---|---:|---:|---:|---:|---:|---:|",
-]
-COLUMNS = 6
+NAMES = (
+    "ready, s (with loading)", "ready, processor s", "one class more, s", "texts/s", "texts/processor s", "one text, ms",
+    "peak MB", "accuracy, %",
+)  # fmt: skip
+COLUMNS = len(NAMES)
+HEADER = ["| | " + " | ".join(NAMES) + " |", "|---|" + "---:|" * COLUMNS]
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -35,8 +36,10 @@ def result_cells(result: Mapping[str, Any]) -> list[str]:
     alone, loading = result["seconds_ready"], seconds(result["seconds_ready_with_loading"])
     return [
         f"{seconds(alone)} ({loading})" if alone is not None else f"({loading})",
+        seconds(result["processor_seconds_ready_with_loading"]),
         seconds(result["seconds_add_class"]),
         f"{result['texts_per_second']:.0f}",
+        f"{result['texts_per_processor_second']:.0f}",
         f"{result['milliseconds_one_text']:.0f}",
         f"{result['peak_megabytes']:.0f}",
         percent(result["accuracy"], result["tests"]),
@@ -45,8 +48,8 @@ def result_cells(result: Mapping[str, Any]) -> list[str]:
 
 def extrapolated_cells(figures: Mapping[str, float]) -> list[str]:
     """What was not measured, but reckoned from ten classes."""
-    found = f"≈ {duration(figures['seconds'])} (extrapolated)"
-    return [found, found, *[""] * (COLUMNS - 2)]
+    clock, processor = (f"≈ {duration(figures[name])} (extrapolated)" for name in ("seconds", "processor_seconds"))
+    return [clock, processor, clock, *[""] * (COLUMNS - 3)]
 
 
 def seconds(value: float) -> str:

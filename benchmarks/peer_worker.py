@@ -251,36 +251,34 @@ PEERS: dict[str, type[Peer]] = {
 }  # fmt: skip
 
 
+class Stopwatch:
+    """Seconds of the clock and of the processor; beside other jobs, the second are the steadier ones."""
+
+    def __init__(self) -> None:
+        self.started = time.perf_counter(), time.process_time()
+
+    def read(self) -> tuple[float, float]:
+        """(clock, processor) since the start."""
+        return time.perf_counter() - self.started[0], time.process_time() - self.started[1]
+
+
 def measure(job: dict[str, Any]) -> dict[str, Any]:
-    """Load, fit, answer the test texts once each, add a class; times, memory and accuracy."""
+    """Load, fit, answer the test texts once each, add classes; times, memory and accuracy."""
     peer = PEERS[job["peer"]](job["encoder"], job["options"])
-    start = time.perf_counter()
+    watch = Stopwatch()
     peer.load()
-    loaded, processor = time.perf_counter(), time.process_time()
+    loading, _ = watch.read()
     peer.fit(job["examples"])
-    ready, processor = time.perf_counter(), time.process_time() - processor
+    ready, processor = watch.read()
     peer.predict([text for text, _ in job["examples"][:8]])  # the first call of anything is slower
-    texts, truth = [text for text, _ in job["test"]], [label for _, label in job["test"]]
-    alone, together = texts[: job["single"]], texts[job["single"] :]
-    answers, single = [], []
-    for text in alone:
-        before = time.perf_counter()
-        answers += peer.predict([text])
-        single.append(time.perf_counter() - before)
-    before = time.perf_counter()
-    answers += peer.predict(together)
-    seconds = time.perf_counter() - before
     result = {
-        "seconds_ready": ready - loaded if peer.loads_apart else None,
-        "seconds_ready_with_loading": ready - start,
-        "processor_seconds_ready": processor,  # beside other jobs, less than the clock's
-        "seconds_add_class": ready - start if peer.trains else None,
-        "texts_per_second": len(together) / seconds,
-        "milliseconds_one_text": 1000 * statistics.median(single),
-        "peak_megabytes": peak_megabytes(),
-        "accuracy": sum(a == b for a, b in zip(answers, truth, strict=True)) / len(truth),
-        "tests": len(truth),
+        "seconds_ready": ready - loading if peer.loads_apart else None,
+        "seconds_ready_with_loading": ready,
+        "processor_seconds_ready_with_loading": processor,
+        "seconds_add_class": ready if peer.trains else None,
         "examples": len(job["examples"]),
+        **measure_answers(peer, job["test"], job["single"]),
+        "peak_megabytes": peak_megabytes(),
         "load_average": os.getloadavg()[0],
         "versions": versions(peer),
     }
@@ -289,18 +287,41 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
+def measure_answers(peer: Peer, test: Labelled, single: int) -> dict[str, Any]:
+    """Every test text is asked once: the first ones one by one, the others together."""
+    texts = [text for text, _ in test]
+    answers, times = [], []
+    for text in texts[:single]:
+        watch = Stopwatch()
+        answers += peer.predict([text])
+        times.append(watch.read()[0])
+    watch = Stopwatch()
+    answers += peer.predict(texts[single:])
+    seconds, processor = watch.read()
+    return {
+        "texts_per_second": len(texts[single:]) / seconds,
+        "texts_per_processor_second": len(texts[single:]) / processor,
+        "milliseconds_one_text": 1000 * statistics.median(times),
+        "accuracy": sum(answer == label for answer, (_, label) in zip(answers, test, strict=True)) / len(test),
+        "tests": len(test),
+    }
+
+
 def measure_adding(peer: Peer, classes: Sequence[Labelled]) -> dict[str, Any]:
-    """The median time to add a class; how many of the new examples are then found again."""
+    """The median time to add a class; the share of the new examples that are then found again."""
     times, right = [], 0
     for extra in classes:
-        before = time.perf_counter()
+        watch = Stopwatch()
         peer.add(extra)
-        times.append(time.perf_counter() - before)
+        times.append(watch.read())
         answers = peer.predict([text for text, _ in extra])
         right += sum(answer == label for answer, (_, label) in zip(answers, extra, strict=True))
     name = "seconds_add_class_head_only" if peer.trains else "seconds_add_class"
-    found = right / sum(len(extra) for extra in classes)
-    return {name: statistics.median(times), "new_examples_found": found}
+    return {
+        name: statistics.median(clock for clock, _ in times),
+        f"processor_{name}": statistics.median(processor for _, processor in times),
+        "new_examples_found": right / sum(len(extra) for extra in classes),
+    }
 
 
 def peak_megabytes() -> float:
