@@ -140,7 +140,7 @@ class SemanticRouter(Peer):
         for text, label in examples:
             groups.setdefault(label, []).append(text)
         routes = [self.route(name=label, utterances=texts) for label, texts in groups.items()]
-        self.router = self.make_router(encoder=self.body, routes=routes)
+        self.router = self.make_router(encoder=self.body, routes=routes, **self.options)
 
     def predict(self, texts: Sequence[str]) -> list[str]:
         if len(texts) == 1:
