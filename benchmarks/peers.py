@@ -7,10 +7,10 @@ train again. Texts a second are test texts given at once, each for the first tim
 what the work costs where nothing else runs; the clock's grow beside other jobs. Accuracy stands with the half width of its
 95 % interval.
 
-    python -m benchmarks.peers [--quick] [--again] [--show] [--threads N]
+    python -m benchmarks.peers [--quick] [--again [PEER ...]] [--show] [--threads N]
 
 `--quick` takes ten classes and little training; `--show` measures nothing. What was measured is kept in runs/peers while
-library, worker and texts stay the same, so that an interrupted run goes on; `--again` measures anew.
+library, worker and texts stay the same, so that an interrupted run goes on; `--again` measures anew, all or those named.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from typing import Any
 
 from benchmarks.peer_environments import ENVIRONMENTS, ROOT, WORKER, PeerError, work
 from benchmarks.peer_table import table
+from benchmarks.peer_worker import PEERS
 from dmin.data.labels import name_text
 from dmin.encoder.embedded import embedded_folder
 from dmin.files import file_digest, write_json
@@ -193,11 +194,11 @@ def own_version(data: str) -> str:
     return "".join(file_digest(path) for path in files)
 
 
-def measure(row: Row, threads: int, again: bool, show: bool) -> dict[str, Any]:
+def measure(row: Row, threads: int, again: Sequence[str], show: bool) -> dict[str, Any]:
     """{"result"} or {"failure"} of a row; a result is kept, a failure is tried again."""
     job = make_job(row)
     store = KEPT / f"{key(row, job, threads)[:24]}.json"
-    if store.is_file() and not again:
+    if store.is_file() and row.peer not in again:
         return {"result": json.loads(store.read_text(encoding="utf-8"))}
     if show:
         return {}
@@ -210,7 +211,7 @@ def measure(row: Row, threads: int, again: bool, show: bool) -> dict[str, Any]:
 
 
 def run(
-    rows: Sequence[Row], threads: int, target: Path, again: bool = False, show: bool = False
+    rows: Sequence[Row], threads: int, target: Path, again: Sequence[str] = (), show: bool = False
 ) -> list[dict[str, Any]]:
     """Measure row after row; the JSON file has all that is known after each."""
     found: list[dict[str, Any]] = []
@@ -259,7 +260,7 @@ Extrapolated: the time for ten classes, loading included, times the ratio of the
 (FastFit).""".replace("\n", " ")
 
 
-def main(quick: bool = False, again: bool = False, show: bool = False, threads: int | None = None) -> list[str]:
+def main(quick: bool = False, again: Sequence[str] = (), show: bool = False, threads: int | None = None) -> list[str]:
     """Return the tables and write the JSON file (in runs/peers for a quick run)."""
     if not os.environ.get("DMIN_DATA"):
         return ["Not measured: DMIN_DATA names no folder of the public sets."]
@@ -272,10 +273,12 @@ def command() -> None:
     """`python -m benchmarks.peers`."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description="Other libraries beside dmin.")
     parser.add_argument("--quick", action="store_true", help="ten classes, little training")
-    parser.add_argument("--again", action="store_true", help="measure what was measured before too")
+    parser.add_argument("--again", nargs="*", choices=sorted(PEERS), help="measure these (else all) even if kept")
     parser.add_argument("--show", action="store_true", help="measure nothing, show what is there")
     parser.add_argument("--threads", type=int, help="threads of each process (else OMP_NUM_THREADS, else all)")
-    print("\n".join(main(**vars(parser.parse_args()))))
+    chosen = parser.parse_args()
+    again = PEERS if chosen.again == [] else chosen.again or ()
+    print("\n".join(main(chosen.quick, sorted(again), chosen.show, chosen.threads)))
 
 
 if __name__ == "__main__":

@@ -164,6 +164,9 @@ def test_an_interrupted_run_goes_on(leaderboard: Path, monkeypatch: pytest.Monke
     assert peers.main(threads=1) == first
     assert set(asked) == {"semantic-router"}, "what made it fail may have passed"
     asked.clear()
+    peers.main(threads=1, again=["dmin"])
+    assert set(asked) == {"dmin", "semantic-router"}
+    asked.clear()
     peers.main(threads=2)
     assert len(asked) == count, "another number of threads is another measurement"
     rows = json.loads((leaderboard / "peers.json").read_text())["rows"]
