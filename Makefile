@@ -6,6 +6,8 @@ BIN    := $(VENV)/bin
 TORCH  ?=
 # Passed on to pytest: make test TESTS="tests/test_routing.py -x"
 TESTS  ?= tests
+# Some benchmarks only: make bench BENCH="routing encoder"
+BENCH  ?=
 
 .PHONY: demo test lint bench docs clean help
 
@@ -13,7 +15,7 @@ help:
 	@echo "make demo   install and run the main job on built-in data (about a minute)"
 	@echo "make test   install, lint, check types, run the tests"
 	@echo "make lint   ruff, import layers, mypy"
-	@echo "make bench  benchmarks, as ratios in one run"
+	@echo "make bench  benchmarks, as ratios in one run (an hour with the peers; BENCH=routing runs one)"
 	@echo "make docs   build the documentation into site/"
 	@echo "make clean  remove what these targets made (.venv, caches, site/, runs/demo)"
 
@@ -48,11 +50,11 @@ test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(TESTS)
 
 bench: $(VENV)/developed
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(BENCH)
 
 docs: $(VENV)/developed
 	$(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) site runs/demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-peers .venv-peers-fastfit site runs/demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,32 +1,78 @@
-"""Run every benchmark and write benchmarks/RESULTS.md."""
+"""Run the benchmarks and write benchmarks/results.json and benchmarks/RESULTS.md.
+
+`python -m benchmarks` runs all; `python -m benchmarks routing encoder` runs some and keeps what the others found before.
+"""
 
 from __future__ import annotations
 
+import importlib
+import json
+import os
 import platform
+import sys
+import time
 from pathlib import Path
+from typing import Any
 
-import torch
-
-from benchmarks import bulk, episodes, routing, threads
-
-PARTS = {
-    "Waiting policy of idle threads": threads,
-    "Routing": routing,
-    "Stage 2 on cached vectors, DMIN": episodes,
-    "Classifying files": bulk,
+TITLES = {
+    "routing": "Routing",
+    "predict": "Prediction",
+    "encoder": "Encoder",
+    "backends": "Accuracy of the backends",
+    "training": "Full fine-tuning",
+    "episodes": "Stage 2 on cached vectors",
+    "startup": "Start-up",
+    "costs": "What a text costs",
+    "threads": "Waiting policy of idle threads",
+    "bulk": "Classifying files",
+    "peers": "Peers",
 }
+FOLDER = Path(__file__).parent
 
 
-def main() -> None:
-    """Print and store the tables."""
-    versions = f"{torch.get_num_threads()} threads, torch {torch.__version__}, Python {platform.python_version()}"
-    turns = "Medians; figures of one table were taken in turns in one run."
-    lines = ["# Benchmarks", "", f"Made by `make bench`: {versions}. {turns}"]
-    for title, part in PARTS.items():
-        lines += ["", f"## {title}", "", (part.__doc__ or "").strip(), "", *part.main()]
-        print("\n".join(lines[-8:]), flush=True)
-    Path(__file__).with_name("RESULTS.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+def main(names: list[str]) -> None:
+    """Run these benchmarks, or all, one after the other; each is stored as soon as it is done."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as the commands do, before torch is imported
+    unknown = [name for name in names if name not in TITLES]
+    if unknown:
+        sys.exit(f"unknown: {', '.join(unknown)}; there are: {', '.join(TITLES)}")
+    stored = FOLDER / "results.json"
+    results: dict[str, Any] = json.loads(stored.read_text(encoding="utf-8")) if stored.is_file() else {}
+    for name in names or TITLES:
+        print(f"## {TITLES[name]} ...", flush=True)
+        start, part = time.perf_counter(), importlib.import_module(f"benchmarks.{name}")
+        found = part.main()
+        results[name] = {
+            "about": (part.__doc__ or "").strip(), "lines": found.lines, "figures": found.figures, "made": _versions(),
+            "seconds": round(time.perf_counter() - start),
+        }  # fmt: skip
+        print("\n".join(found.lines), flush=True)
+        stored.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        (FOLDER / "RESULTS.md").write_text(_markdown(results), encoding="utf-8")
+
+
+def _versions() -> str:
+    import torch
+
+    return f"{os.cpu_count()} cores, torch {torch.__version__}, Python {platform.python_version()}"
+
+
+def _markdown(results: dict[str, Any]) -> str:
+    lines = [
+        "# Benchmarks",
+        "",
+        "Made by `make bench`; one part by `make bench BENCH=routing`. Figures of one table were taken",
+    ]
+    lines += [
+        "in turns in one run: medians, with the least and the most. A ratio is the median of the ratios of the rounds."
+    ]
+    for name, title in TITLES.items():
+        if name in results:
+            part = results[name]
+            lines += ["", f"## {title}", "", part["about"], "", f"`python -m benchmarks {name}`: {part['made']}."]
+            lines += ["", *part["lines"]]
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

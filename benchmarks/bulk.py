@@ -16,6 +16,7 @@ from pathlib import Path
 
 import torch
 
+from benchmarks.common import Result
 from dmin import FewShotClassifier
 from dmin.classifier.bulk import classify_file, read_texts
 from dmin.classifier.distributed import classify_files
@@ -111,7 +112,7 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} seconds"
 
 
-def main() -> list[str]:
+def main() -> Result:
     """Return what was measured, and what it comes to if every core goes on like that."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -139,8 +140,8 @@ def main() -> list[str]:
     for texts in TEXTS:
         times = " | ".join(duration(texts / (per_core * cores)) for cores in CORES)
         lines.append(f"| {texts:,.0f} | {times} |")
-    return lines
+    return Result(lines, {"texts_per_second": middle, "per_core": per_core})
 
 
 if __name__ == "__main__":
-    print("\n".join(main()))
+    print("\n".join(main().lines))

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.common import Result
 from benchmarks.peer_environments import ENVIRONMENTS, ROOT, WORKER, PeerError, work
 from benchmarks.peer_table import table
 from benchmarks.peer_worker import PEERS
@@ -260,13 +261,14 @@ Extrapolated: the time for ten classes, loading included, times the ratio of the
 (FastFit).""".replace("\n", " ")
 
 
-def main(quick: bool = False, again: Sequence[str] = (), show: bool = False, threads: int | None = None) -> list[str]:
+def main(quick: bool = False, again: Sequence[str] = (), show: bool = False, threads: int | None = None) -> Result:
     """Return the tables and write the JSON file (in runs/peers for a quick run)."""
     if not os.environ.get("DMIN_DATA"):
-        return ["Not measured: DMIN_DATA names no folder of the public sets."]
+        return Result(["Not measured: DMIN_DATA names no folder of the public sets."])
     count = threads or int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
     target = KEPT / "quick.json" if quick else TARGET
-    return markdown(run(plan(quick), count, target, again, show), count)
+    entries = run(plan(quick), count, target, again, show)
+    return Result(markdown(entries, count), {"rows": len(entries), "file": target.name})
 
 
 def command() -> None:
@@ -278,7 +280,7 @@ def command() -> None:
     parser.add_argument("--threads", type=int, help="threads of each process (else OMP_NUM_THREADS, else all)")
     chosen = parser.parse_args()
     again = PEERS if chosen.again == [] else chosen.again or ()
-    print("\n".join(main(chosen.quick, sorted(again), chosen.show, chosen.threads)))
+    print("\n".join(main(chosen.quick, sorted(again), chosen.show, chosen.threads).lines))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ import statistics
 import subprocess
 import sys
 
+from benchmarks.common import Result
+
 REPETITIONS = 5
 PROGRAM = """
 import time
@@ -29,7 +31,7 @@ SETTINGS = {
 }
 
 
-def main() -> list[str]:
+def main() -> Result:
     """Return the table, median and spread of each setting."""
     seconds: dict[str, list[float]] = {name: [] for name in SETTINGS}
     for _ in range(REPETITIONS):
@@ -44,8 +46,8 @@ def main() -> list[str]:
     for name, values in seconds.items():
         middle = statistics.median(values)
         lines.append(f"| {name} | {middle:.2f} ({min(values):.2f} to {max(values):.2f}) | {middle / base:.2f}x |")
-    return lines
+    return Result(lines, seconds)
 
 
 if __name__ == "__main__":
-    print("\n".join(main()))
+    print("\n".join(main().lines))

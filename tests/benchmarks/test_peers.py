@@ -156,12 +156,12 @@ def test_an_interrupted_run_goes_on(leaderboard: Path, monkeypatch: pytest.Monke
         return RESULT
 
     monkeypatch.setattr(peers, "work", answer)
-    first = peers.main(threads=1)
+    first = peers.main(threads=1).lines
     count = len(asked)
     assert count == len([row for row in peers.plan(quick=False) if row.reckoned is None])
     asked.clear()
-    assert peers.main(threads=1, show=True)[2:6] == first[2:6] and not asked
-    assert peers.main(threads=1) == first
+    assert peers.main(threads=1, show=True).lines[2:6] == first[2:6] and not asked
+    assert peers.main(threads=1).lines == first
     assert set(asked) == {"semantic-router"}, "what made it fail may have passed"
     asked.clear()
     peers.main(threads=1, again=["dmin"])
@@ -178,7 +178,7 @@ def test_an_interrupted_run_goes_on(leaderboard: Path, monkeypatch: pytest.Monke
 
 def test_without_data_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DMIN_DATA", raising=False)
-    assert peers.main() == ["Not measured: DMIN_DATA names no folder of the public sets."]
+    assert peers.main().lines == ["Not measured: DMIN_DATA names no folder of the public sets."]
 
 
 def test_every_kind_of_row() -> None:

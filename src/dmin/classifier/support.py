@@ -19,7 +19,7 @@ from dmin.methods import FewShotMethod
 # Sizes that classes are padded to, and how many rows are scored at once: few enough that all of a round's tensors stay in
 # the processor's cache, many enough that starting an operation costs little.
 SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
-BLOCK_ROWS = 512
+BLOCK_ROWS = 320
 
 
 @dataclass(frozen=True)
