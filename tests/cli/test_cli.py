@@ -129,7 +129,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     names = {path.name for path in Path("runs/demo").iterdir()}
     assert {"config.yaml", "metrics.jsonl", "checkpoints", "model", "summary.json", "report.html"} <= names
     summary = json.loads(Path("runs/demo/summary.json").read_text())
-    assert len(summary["cells"]) == 8 and {cell["method"] for cell in summary["cells"]} == {"dmin", "nearest"}
+    assert len(summary["cells"]) == 8 and {cell["method"] for cell in summary["cells"]} == {"dmin-plus", "nearest"}
     page = Path("runs/demo/report.html").read_text()
     assert page.count("<svg") == 2 and "Learning curves" in page
     assert run(["demo", "--episodes", "20"]) == 0  # again, over the first

@@ -54,6 +54,12 @@ def test_meaning_is_there(embedded_encoder: Encoder) -> None:
 def test_batches_hold_texts_of_like_length() -> None:
     rows = [[0] * length for length in (3, 9, 1, 7, 5)]
     batches = batches_by_length(rows, 2)
+    assert [len(batch) for batch in batches_by_length([[1] * 100, [1] * 60, [1] * 10, [1] * 10, [1] * 9], 2, 64)] == [
+        1,
+        1,
+        2,
+        1,
+    ]
     assert [[len(rows[index]) for index in batch] for batch in batches] == [[9, 7], [5, 3], [1]]
 
 

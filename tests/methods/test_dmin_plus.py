@@ -121,3 +121,51 @@ def test_the_memory_must_fit() -> None:
         create("dmin-plus", DIM, way=5, shot=1)
     with pytest.raises(ConfigError, match=r"\[N, 12\]"):
         create("dmin-plus", DIM, way=5, shot=1, base_memory=torch.ones(3, 5))
+
+
+# The contrast of the classes
+
+
+def with_contrast(rounds: int, scale: float = 2.0) -> DMINPlus:
+    method = build(project=False, use_memory=False, contrast=rounds)
+    method.contrast_scale.data.fill_(scale)
+    return method
+
+
+def test_contrast_ends_at_logistic_regression() -> None:
+    """After many rounds the directions are those that solve the regularised regression."""
+    from sklearn.linear_model import LogisticRegression
+
+    support = unit(random(4, 3, DIM))
+    found = with_contrast(4000, scale=1.0)._contrast(support, None, None)  # [C, d]
+    labels = torch.arange(4).repeat_interleave(3)
+    model = LogisticRegression(C=float(torch.tensor(1.0).exp()), fit_intercept=False, tol=1e-10, max_iter=10_000)
+    model.fit(support.flatten(0, 1).numpy(), labels.numpy())
+    assert torch.allclose(found, torch.from_numpy(model.coef_), atol=1e-4)
+
+
+def test_contrast_pushes_away_what_another_class_claims() -> None:
+    support, query = random(4, 3, DIM), random(5, DIM, seed=1)
+    assert not torch.allclose(with_contrast(10)(support, query), with_contrast(1)(support, query), atol=1e-3)
+    order = torch.tensor([2, 0, 3, 1])
+    method = with_contrast(10)
+    assert torch.allclose(method(support[order], query), method(support, query)[:, order], atol=1e-9)
+    method.contrast_weight.data.zero_()
+    plain = build(project=False, use_memory=False)
+    assert torch.allclose(method(support, query), plain(support, query), atol=1e-12)
+
+
+def test_contrast_takes_ragged_support() -> None:
+    method, query = with_contrast(10), random(5, DIM, seed=1)
+    support = random(4, 3, DIM)
+    mask = torch.tensor([[True] * 3, [True, True, False], [True] * 3, [True, False, False]])
+    other = torch.where(mask.unsqueeze(-1), support, 9 + support)  # what is masked may be anything
+    assert torch.allclose(method(support, query, mask), method(other, query, mask), atol=1e-12)
+    batch = method(support.expand(2, -1, -1, -1), query.expand(2, -1, -1), mask.expand(2, -1, -1))
+    assert torch.allclose(batch[1], method(support, query, mask), atol=1e-12)
+
+
+def test_contrast_says_that_classes_depend_on_each_other() -> None:
+    plain, joint = build(), with_contrast(5)
+    assert not plain.joint and plain.gives_cosines and plain.divides_scores
+    assert joint.joint and not joint.gives_cosines and not joint.divides_scores

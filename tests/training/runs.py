@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 SETTINGS = """
---split-seed 1 --split-sizes 5/2/2 --way 3 --shot 2 --queries 4 --base-classes 4 --device cpu
+--method dmin --split-seed 1 --split-sizes 5/2/2 --way 3 --shot 2 --queries 4 --base-classes 4 --device cpu
 --set stage1.epochs=3 --set stage1.batch=8 --set stage2.validate_every=20 --set stage2.validation_episodes=10
 --set test_episodes=0 --set stage2.patience=100 --set stage2.learning_rate=0.001 --set precision=float32
 """

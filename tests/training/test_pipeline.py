@@ -16,6 +16,7 @@ from dmin.errors import ConfigError, DataError, DminError, ModelError
 from dmin.training import Trainer, load_config, load_model
 from dmin.training.checkpoint import CheckpointStore
 from dmin.training.metrics import read_metrics
+from dmin.training.supervised import hold_out
 from dmin.training.task import choose_base, prepare_task
 from tests.conftest import WORDS
 
@@ -73,6 +74,22 @@ def test_the_same_seed_gives_the_same_weights(settings: dict[str, Any], tmp_path
     states = [run.method.state_dict() for run in runs]
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
     assert not torch.equal(states[0]["base_memory"], states[2]["base_memory"])
+
+
+def test_held_out_texts_stay_out_of_the_episodes_too(settings: dict[str, Any]) -> None:
+    wanted = {**settings, "stage1.held_out": 0.2, "stage2.hold_out": True}
+    config = load_config(overrides=wanted)
+    task = prepare_task(config, silent)
+    held = {row for row, _ in hold_out(task.corpus, task.base_classes, 0.2, config.seed)[1]}
+
+    def drawn(sampler: Any) -> set[int]:
+        episodes = [sampler.episode(number) for number in range(60)]
+        return {row for episode in episodes for rows in (*episode.support, *episode.query) for row in rows}
+
+    assert held and not held & drawn(task.sampler)
+    usual = prepare_task(load_config(overrides={**wanted, "stage2.hold_out": False}), silent)
+    assert held & drawn(usual.sampler)
+    assert task.corpus.fingerprint == task.sampler.corpus.fingerprint
 
 
 def test_training_leaves_global_random_state_alone(settings: dict[str, Any], tmp_path: Path) -> None:

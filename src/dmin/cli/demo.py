@@ -77,7 +77,9 @@ def _write_report(out: Path, cells: list[Cell], explanations: list[Explanation])
         for name in dict.fromkeys(cell.method for cell in cells)
     }
     report = Report("dmin demo: classes never trained on")
-    report.paragraph("A DMIN head on the embedded encoder: trained on 40 classes of requests, tested on 14 others.")
+    report.paragraph(
+        "A DMIN-plus head on the embedded encoder: trained on 40 classes of requests, tested on 14 others."
+    )
     report.heading("Accuracy")
     rows = [[name, *(interval.percent() for interval in values)] for name, values in intervals.items()]
     best = frozenset(

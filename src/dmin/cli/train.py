@@ -27,7 +27,7 @@ def train(
     split: str | None = typer.Option(None, help="A class split of the data, by name (see: dmin data info NAME)."),
     split_seed: int | None = typer.Option(None, help="Draw a class split by this seed instead."),
     split_sizes: str | None = typer.Option(None, help="Train/valid/test classes of a drawn split, like 40/12/14."),
-    method: str | None = typer.Option(None, help="What to train. Default: dmin."),
+    method: str | None = typer.Option(None, help="What to train. Default: dmin-plus; the paper's network: dmin."),
     way: int | None = typer.Option(None, help="Classes in an episode. Default: 5."),
     shot: int | None = typer.Option(None, help="Support texts a class. Default: 1."),
     queries: int | None = typer.Option(None, help="Query texts a class. Default: 10."),

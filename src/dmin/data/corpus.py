@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from dmin.data.labels import name_text
@@ -23,6 +23,7 @@ class Corpus:
         splits: named class splits that come with the data.
         default_split: the split taken when none is named.
         origin: the data set of each class, where several are joined as SET/CLASS.
+        hidden: indices of texts that are kept aside: no class lists them.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Corpus:
     splits: Mapping[str, ClassSplit] = field(default_factory=dict)
     default_split: str | None = None
     origin: Mapping[str, str] = field(default_factory=dict)
+    hidden: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         if len(self.texts) != len(self.labels):
@@ -63,8 +65,14 @@ class Corpus:
         """The indices of each class's texts; classes in order of first appearance."""
         rows: dict[str, list[int]] = {}
         for index, label in enumerate(self.labels):
-            rows.setdefault(label, []).append(index)
+            kept = rows.setdefault(label, [])
+            if index not in self.hidden:
+                kept.append(index)
         return {label: tuple(indices) for label, indices in rows.items()}
+
+    def hiding(self, rows: Iterable[int]) -> Corpus:
+        """The same texts under the same indices, some of which no class has any more."""
+        return replace(self, hidden=frozenset(rows))
 
     @property
     def classes(self) -> tuple[str, ...]:

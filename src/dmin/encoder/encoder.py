@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from dmin.errors import ConfigError, DataError
 from dmin.progress import progress
 
 FloatArray = np.ndarray[Any, np.dtype[np.float32]]
+# Tokens of one pass, padding counted: by measurement, on a CPU more of them leave its cache (see benchmarks/encoder.py).
+CPU_TOKENS, ONNX_TOKENS = 1024, 512
 
 
 class Encoder:
@@ -29,7 +32,8 @@ class Encoder:
         name: "default" (embedded, offline), a folder, or a Hugging Face id.
         pooling: "cls", "mean", or "auto" (mean for the embedded encoder, `[CLS]` otherwise).
         max_length: longer texts are cut to this many tokens; how many were is said once.
-        batch_size: texts in one pass; batches hold texts of like length, so little is padding.
+        batch_size: texts in one pass, at most; a pass holds texts of like length, so little is padding, and fewer of them
+            where they are long.
         device: "cpu", "cuda", ...; without one, a GPU where there is one.
         backend: what computes: "torch", or on a CPU "onnx" or "onnx-int8" (see `dmin.encoder.onnx`). Without an exported
             file beside the encoder's weights it is exported once, into the cache.
@@ -116,18 +120,30 @@ class Encoder:
 
     def encode_ids(self, rows: Sequence[Sequence[int]], *, show_progress: bool = False) -> FloatArray:
         """Like `encode`, for texts that are token ids already."""
+        if self.backend != "torch":
+            return self._encode_onnx(rows, show_progress)
         vectors = np.empty((len(rows), self.width), dtype=np.float32)
         for batch in self._batches(rows, show_progress):
-            vectors[batch] = self._vectors([rows[index] for index in batch])
+            vectors[batch] = self.network([rows[index] for index in batch]).float().cpu().numpy()
         return vectors
 
-    def _vectors(self, rows: Sequence[Sequence[int]]) -> Any:
-        """Vectors of one batch, on the chosen backend."""
-        if self.backend == "torch":
-            return self.network(rows).float().cpu().numpy()
+    def _encode_onnx(self, rows: Sequence[Sequence[int]], show: bool) -> FloatArray:
+        """On ONNX Runtime, a batch a thread: batches side by side are faster than threads that share one batch."""
         if self._onnx is None:
             self._onnx = OnnxNetwork(exported_file(self), self.network.pad, self.fingerprint)
-        return self._onnx(rows)
+        network = self._onnx
+        vectors = np.empty((len(rows), self.width), dtype=np.float32)
+
+        def fill(batch: list[int]) -> int:
+            vectors[batch] = network([rows[index] for index in batch])
+            return len(batch)
+
+        batches = batches_by_length(rows, self.batch_size, ONNX_TOKENS)
+        workers = ThreadPoolExecutor(max(1, min(torch.get_num_threads(), len(batches))))
+        with progress("encoding", len(rows), unit="texts", show=show) as advance, workers:
+            for done in workers.map(fill, batches):
+                advance(done)
+        return vectors
 
     def token_states(self, rows: Sequence[Sequence[int]], *, show_progress: bool = False) -> list[Tensor]:
         """The last hidden states of each text's tokens, [t, d] each."""
@@ -144,7 +160,8 @@ class Encoder:
         self.network.eval()
         try:
             with progress("encoding", len(rows), unit="texts", show=show) as advance, torch.no_grad():
-                for batch in batches_by_length(rows, self.batch_size):
+                tokens = CPU_TOKENS if self.network.device.type == "cpu" else None
+                for batch in batches_by_length(rows, self.batch_size, tokens):
                     yield batch
                     advance(len(batch))
         finally:
@@ -157,10 +174,16 @@ class Encoder:
             self.tokenizer.save_pretrained(folder)
 
 
-def batches_by_length(rows: Sequence[Sequence[int]], batch_size: int) -> list[list[int]]:
-    """Group the indices of `rows` into batches of like length, longest first."""
+def batches_by_length(rows: Sequence[Sequence[int]], batch_size: int, tokens: int | None = None) -> list[list[int]]:
+    """Group the indices of `rows` into batches of like length, longest first; with `tokens`, of at most so many each."""
     order = sorted(range(len(rows)), key=lambda index: -len(rows[index]))
-    return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+    batches, start = [], 0
+    while start < len(order):
+        longest = max(1, len(rows[order[start]]))
+        size = batch_size if tokens is None else max(1, min(batch_size, tokens // longest))
+        batches.append(order[start : start + size])
+        start += size
+    return batches
 
 
 def exported_file(encoder: Encoder) -> Path:

@@ -44,17 +44,16 @@ class OnnxNetwork:
         path: a file that `export_onnx` wrote.
         pad: the id that fills short texts up.
         fingerprint: of the encoder that the file must belong to.
-        threads: how many work; they sleep, not spin, while they wait.
+
+    One thread computes a batch; several threads may call it at the same time.
     """
 
-    def __init__(self, path: Path, pad: int, fingerprint: str, threads: int | None = None) -> None:
+    def __init__(self, path: Path, pad: int, fingerprint: str) -> None:
         _need("onnxruntime")
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads or torch.get_num_threads()
-        options.inter_op_num_threads = 1
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
         try:
             self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # (ONNX Runtime has many, none of them its own)

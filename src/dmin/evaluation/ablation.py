@@ -1,4 +1,4 @@
-"""The rows of the paper's ablation, the claim behind it (dynamic beats static), and the readings of the paper."""
+"""The rows of the paper's ablation, of the claim behind it (dynamic beats static), of its readings, and of DMIN-plus."""
 
 from __future__ import annotations
 
@@ -11,6 +11,15 @@ PAPER_ROWS = (
     Row("iterations-2", "dmin", {"iterations": 2}, "DMIN, 2 iterations"),
     Row("dmin", "dmin", {}, "DMIN, 3 iterations"),
     Row("static-memory", "dmin", {"memory_iterations": 1}, "static memory (DMM's couplings stay at their first value)"),
+)
+PLUS_ROWS = (
+    Row("dmin-plus", "dmin-plus", {}, "DMIN-plus"),
+    Row("without-map", "dmin-plus", {"project": False}, "w/o the map"),
+    Row("without-memory", "dmin-plus", {"use_memory": False}, "w/o the memory"),
+    Row("unmasked-rows", "dmin-plus", {"mask_own_rows": False}, "own base rows not masked in training"),
+    Row("without-query", "dmin-plus", {"use_query": False}, "w/o the query's say (prototypes)"),
+    Row("untrained", "dmin-plus", {"project": False, "use_memory": False}, "the query's say alone"),
+    Row("contrast", "dmin-plus", {"contrast": 20}, "with the contrast of the classes"),
 )
 READING_ROWS = (
     Row("softmax-memory", "dmin", {"softmax_over": "memory"}, "softmax over memory"),

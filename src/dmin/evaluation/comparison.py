@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from dmin import __version__
 from dmin.data import Corpus, EpisodeList, load_corpus
 from dmin.encoder import Encoder
 from dmin.errors import ConfigError, DataError, DminError
@@ -99,8 +100,10 @@ class ComparisonPlan:
         return load_config(overrides=values)
 
     def key(self, job: Job) -> str:
-        """Names everything that decides a job's result."""
-        content = {**self.config(job).model_dump(mode="json"), "episodes": self.episodes, "start": self.start}
+        """Names everything that decides a job's result: settings that are not the defaults, and the version."""
+        settings = self.config(job).model_dump(mode="json", exclude_defaults=True)
+        content = {**settings, "method": job.row.method, "episodes": self.episodes, "start": self.start}
+        content["version"] = __version__
         if Path(job.data).is_file():
             content["file"] = file_digest(Path(job.data))  # an edited file is other data
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

@@ -69,9 +69,9 @@ class FewShotMethod(nn.Module):
     scalar_learning_rate: ClassVar[float | None] = None  # of its gates and scales; None: like the other weights
     tied_to: ClassVar[Literal["way", "shot"] | None] = None  # works for the C or K that it was trained for only
     learns_names: ClassVar[bool] = False  # can be trained with class names among the support
-    divides_scores: ClassVar[bool] = False  # `contributions` says what each example gave
-    gives_cosines: ClassVar[bool] = False  # score / temperature is a cosine, each class scored on its own
-    joint: ClassVar[bool] = False  # a class's score depends on which other classes there are
+    divides_scores: bool = False  # `contributions` says what each example gave
+    gives_cosines: bool = False  # score / temperature is a cosine, each class scored on its own
+    joint: bool = False  # a class's score depends on which other classes there are
 
     @property
     def note(self) -> str:

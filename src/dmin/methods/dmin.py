@@ -50,8 +50,8 @@ class DMIN(FewShotMethod):
     name: ClassVar[str] = "dmin"
     title: ClassVar[str] = "DMIN"
     needs_memory: ClassVar[bool] = True
-    divides_scores: ClassVar[bool] = True
-    gives_cosines: ClassVar[bool] = True
+    divides_scores: bool = True
+    gives_cosines: bool = True
     learning_rate: ClassVar[float] = 1e-4  # 1e-3 drives the routing away from the identity before it learns
 
     def __init__(

@@ -20,6 +20,8 @@ from dmin.errors import ConfigError
 from dmin.methods.base import COSINE_EPSILON, EpisodeTensors, FewShotMethod, unit
 from dmin.routing import identity_linear
 
+CONTRAST_STEP = 0.1
+
 
 class PlusRows(NamedTuple):
     """The support side of scoring, which does not depend on the query."""
@@ -27,6 +29,7 @@ class PlusRows(NamedTuple):
     rows: Tensor  # m [..., C, K, d], of norm 1
     gram: Tensor  # m·m [..., C, K, K]
     counts: Tensor  # logarithm of what each row counts [..., C, K, 1], far below 0 where masked
+    against: Tensor | None = None  # what tells each class from the others [..., C, d]
 
 
 class DMINPlus(FewShotMethod):
@@ -48,8 +51,8 @@ class DMINPlus(FewShotMethod):
     title: ClassVar[str] = "DMIN-plus"
     needs_memory: ClassVar[bool] = True
     learns_names: ClassVar[bool] = True
-    divides_scores: ClassVar[bool] = True
-    gives_cosines: ClassVar[bool] = True
+    divides_scores: bool = True
+    gives_cosines: bool = True
     learning_rate: ClassVar[float] = 1e-4
     scalar_learning_rate: ClassVar[float] = 1e-2
 
@@ -61,6 +64,7 @@ class DMINPlus(FewShotMethod):
         use_query: bool = True,
         *,
         sharpness: float = 3.0,
+        contrast: int = 0,
         mask_own_rows: bool = True,
         scale: float = 20.0,
         seed: int = 0,
@@ -76,6 +80,11 @@ class DMINPlus(FewShotMethod):
         self.log_name_weight = nn.Parameter(torch.tensor(0.0))
         self.scale = nn.Parameter(torch.tensor(float(scale)))
         self.sharpness, self.use_query, self.mask_own_rows = sharpness, use_query, mask_own_rows
+        self.contrast = contrast
+        if contrast:
+            self.contrast_scale = nn.Parameter(torch.tensor(2.3))  # ln c
+            self.contrast_weight = nn.Parameter(torch.tensor(0.5))
+            self.joint, self.divides_scores, self.gives_cosines = True, False, False
 
     @classmethod
     def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
@@ -146,7 +155,8 @@ class DMINPlus(FewShotMethod):
             counts = row_weights.clamp_min(COSINE_EPSILON).log().unsqueeze(-1)
         if mask is not None:
             counts = counts.masked_fill(~mask.unsqueeze(-1), torch.finfo(counts.dtype).min)
-        return PlusRows(prepared, prepared @ prepared.transpose(-1, -2), counts)
+        against = self._contrast(prepared, mask, row_weights) if self.contrast else None
+        return PlusRows(prepared, prepared @ prepared.transpose(-1, -2), counts, against)
 
     def query_side(self, query: Tensor) -> Tensor:
         """Mapped queries of norm 1, one a column: [..., d, L]."""
@@ -154,7 +164,28 @@ class DMINPlus(FewShotMethod):
 
     def score_sides(self, support: PlusRows, queries: Tensor) -> Tensor:
         """Induction and cosine: [..., L, C]."""
-        return self.scale * self._shares(support, queries).sum(dim=-2).transpose(-1, -2)
+        scores = self.scale * self._shares(support, queries).sum(dim=-2).transpose(-1, -2)
+        if support.against is None:
+            return scores
+        return scores + self.contrast_weight * (support.against @ queries).transpose(-1, -2)
+
+    def _contrast(self, prepared: Tensor, mask: Tensor | None, row_weights: Tensor | None) -> Tensor:
+        """Directions that tell the classes apart, c·Σ_i a_ic·m_i over the rows of all classes: [..., C, d].
+
+        Each round a row's couplings a_i move towards what is wrong about it: 1 for its own class, less the probability of
+        each class as the directions have it now. A row that another class claims is pushed away from that class.
+        """
+        classes, size = prepared.shape[-3:-1]
+        rows = prepared.flatten(-3, -2)  # [..., C·K, d]
+        counts = torch.ones_like(prepared[..., 0]) if row_weights is None else row_weights.expand(prepared.shape[:-1])
+        counts = (counts if mask is None else counts * mask).flatten(-2).unsqueeze(-1)  # [..., C·K, 1]
+        own = torch.eye(classes, device=rows.device, dtype=rows.dtype).repeat_interleave(size, dim=0)  # [C·K, C]
+        near = self.contrast_scale.exp() * rows @ rows.transpose(-1, -2)  # [..., C·K, C·K]
+        couplings = (own - 1 / classes) * counts * CONTRAST_STEP
+        for _ in range(self.contrast - 1):
+            wrong = own - (near @ couplings).softmax(dim=-1)
+            couplings = couplings + CONTRAST_STEP * (wrong * counts - couplings)
+        return self.contrast_scale.exp() * couplings.transpose(-1, -2) @ rows
 
     def contributions(
         self, prepared: Tensor, query: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None

@@ -22,7 +22,7 @@ class Logistic(FewShotMethod):
     name: ClassVar[str] = "logistic"
     title: ClassVar[str] = "logistic regression"
     meta_trained: ClassVar[bool] = False
-    joint: ClassVar[bool] = True
+    joint: bool = True
 
     def __init__(self, strength: float = 10.0) -> None:
         super().__init__()

@@ -33,7 +33,7 @@ class LwoF(FewShotMethod):
     name: ClassVar[str] = "lwof"
     title: ClassVar[str] = "LwoF"
     needs_memory: ClassVar[bool] = True
-    gives_cosines: ClassVar[bool] = True
+    gives_cosines: bool = True
     episodes_from_base: ClassVar[bool] = True
 
     def __init__(

@@ -30,7 +30,7 @@ class Matching(FewShotMethod):
 
     name: ClassVar[str] = "matching"
     title: ClassVar[str] = "Matching"
-    joint: ClassVar[bool] = True
+    joint: bool = True
     learning_rate: ClassVar[float] = 1e-4
 
     def __init__(self, dim: int, project: bool = True, *, seed: int = 0) -> None:

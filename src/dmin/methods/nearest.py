@@ -20,8 +20,8 @@ class Nearest(FewShotMethod):
     name: ClassVar[str] = "nearest"
     title: ClassVar[str] = "nearest prototype"
     meta_trained: ClassVar[bool] = False
-    divides_scores: ClassVar[bool] = True
-    gives_cosines: ClassVar[bool] = True
+    divides_scores: bool = True
+    gives_cosines: bool = True
 
     def forward(
         self, support: Tensor, query: Tensor, mask: Tensor | None = None, base_rows: Tensor | None = None

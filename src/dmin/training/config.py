@@ -53,6 +53,9 @@ class MetaSettings(_Settings):
     names: float = Field(
         default=0.0, ge=0, le=1, description="part of the training episodes in which classes have their name as a row"
     )
+    hold_out: bool = Field(
+        default=False, description="keep stage 1's held-out texts out of the episodes too, for calibrating keep_base"
+    )
     scalar_learning_rate: float | None = Field(
         default=None, gt=0, description="of gates and scales; the method's default without one"
     )
@@ -78,7 +81,7 @@ class TrainConfig(_Settings):
     encoder: str = Field(default="default", description="embedded default, a folder, or a Hugging Face id")
     pooling: Literal["auto", "cls", "mean"] = "auto"
     max_length: int = Field(default=64, ge=4, description="tokens of a text, at most")
-    method: str = "dmin"
+    method: str = "dmin-plus"
     options: dict[str, Any] = Field(default_factory=dict, description="the method's own options")
     way: int = Field(default=5, ge=2, description="classes in an episode")
     shot: int = Field(default=1, ge=1, description="support texts a class")

@@ -7,6 +7,7 @@ from typing import Any
 from dmin.errors import unknown_name
 
 _PAPER: dict[str, Any] = {
+    "method": "dmin",
     "encoder": "bert-base-uncased",
     "pooling": "cls",
     "tune": "full",

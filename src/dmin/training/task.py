@@ -25,6 +25,7 @@ from dmin.errors import ConfigError, DataError, unknown_name
 from dmin.methods import create, method_class
 from dmin.methods.base import check_options
 from dmin.training.config import TrainConfig
+from dmin.training.supervised import hold_out
 
 # Validation episodes draw by a seed of their own, away from the training episodes.
 VALIDATION_SEED = 1_000_003
@@ -72,7 +73,11 @@ def prepare_task(config: TrainConfig, warn: Callable[[str], None], corpus: Corpu
         drawn = base
     else:
         drawn = split.train if config.episode_classes == "all" else tuple(c for c in split.train if c not in base)
-    sampler = make_sampler(config, corpus, drawn)
+    seen = corpus
+    if config.stage2.hold_out:
+        held = hold_out(corpus, base, config.stage1.held_out, config.seed)[1]
+        seen = corpus.hiding(row for row, _ in held)
+    sampler = make_sampler(config, seen, drawn)
     if sampler.left_out:
         warn(_left_out(sampler))
     enough, _ = corpus.large_enough(split.valid, config.shot + config.queries)
