@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -55,15 +56,21 @@ def spread(values: Sequence[float], unit: float = 1.0, digits: int = 1) -> str:
     return f"{middle(values) * unit:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
 
 
+@cache
+def starter_texts() -> tuple[str, ...]:
+    """The built-in texts, read once, so that no timing holds the reading."""
+    return load_corpus("starter").texts
+
+
 def short_texts(count: int, turn: int = 0) -> list[str]:
     """Texts of about 12 tokens; those of another turn are others."""
-    found = load_corpus("starter").texts
+    found = starter_texts()
     return [f"{found[number % len(found)]} {turn * count + number}" for number in range(count)]
 
 
 def mixed_texts(count: int, turn: int = 0, longest: int = 256) -> list[str]:
     """Texts of 5 to about 250 tokens, evenly."""
-    found = load_corpus("starter").texts
+    found = starter_texts()
     texts = []
     for number in range(count):
         wanted, words = 4 + (number * 37 + turn * 11) % (longest - 30), []

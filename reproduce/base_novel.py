@@ -38,7 +38,7 @@ def main() -> None:
         if not (folder / "model").is_dir():
             settings = {
                 "data": "banking77", "split": SPLIT, "method": method, "way": 5, "shot": SHOT,
-                "exclude": str(board / "test.jsonl"), "test_episodes": 0,
+                "exclude": str(board / "test.jsonl"), "test_episodes": 0, "stage2.hold_out": True,
             }  # fmt: skip
             Trainer(load_config(overrides=settings), folder, overwrite=True, show=True, warn=warnings.warn).run()
         found = assess(

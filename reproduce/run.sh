@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 out=runs/reproduce
 splits=protaugment-01,protaugment-02,protaugment-03,protaugment-04,protaugment-05
-some=dmin,dmin-plus,prototypical,lwof,nearest,logistic
+some=dmin-plus,dmin,prototypical,matching,lwof,nearest,logistic
 
 keep() { # the table of a run, kept in this folder
     cp "$out/$1/table.md" "reproduce/$1.md"
@@ -17,11 +17,15 @@ run() {
     banking77) dmin compare --data banking77 --split protaugment-01 --methods all --tune none --out $out/banking77 ;;
     hwu64) dmin compare --data hwu64 --split protaugment-01 --methods all --tune none --out $out/hwu64 ;;
     clinc150) dmin compare --data clinc150 --split base100 --methods all --tune none --out $out/clinc150 ;;
-    banking77-splits) dmin compare --data banking77 --split $splits --methods $some --tune none --out $out/banking77-splits ;;
-    hwu64-splits) dmin compare --data hwu64 --split $splits --methods $some --tune none --out $out/hwu64-splits ;;
+    banking77-splits | hwu64-splits | liu54-splits | clinc150-splits)
+        dmin compare --data "${1%-splits}" --split $splits --methods $some --reference dmin-plus --tune none --out "$out/$1"
+        ;;
     ablation) dmin ablate --data banking77 --split protaugment-01 --out $out/ablation ;;
+    ablation-plus-banking77 | ablation-plus-hwu64)
+        dmin ablate --data "${1#ablation-plus-}" --split $splits --method dmin-plus --out "$out/$1"
+        ;;
     tsne)
-        dmin train --data clinc150 --split base100 --way 10 --shot 5 --out $out/tsne-run --overwrite
+        dmin train --method dmin --data clinc150 --split base100 --way 10 --shot 5 --out $out/tsne-run --overwrite
         dmin figure tsne $out/tsne-run --out reproduce/tsne.png
         return
         ;;
@@ -43,6 +47,6 @@ run() {
 }
 
 PATH="$PWD/.venv/bin:$PATH"
-for name in "${@:-banking77 hwu64 clinc150 banking77-splits hwu64-splits ablation tsne full bilstm}"; do
+for name in "${@:-banking77 hwu64 clinc150 banking77-splits hwu64-splits liu54-splits clinc150-splits ablation ablation-plus-banking77 ablation-plus-hwu64 tsne full bilstm}"; do
     for one in $name; do run "$one"; done
 done

@@ -117,7 +117,7 @@ def test_base_and_episode_classes(settings: dict[str, Any]) -> None:
         ({"way": 6}, "6-way episodes need 6 classes, but there are 5"),
         ({"shot": 10, "queries": 10}, r"fewer than 10 \+ 10 texts"),
         ({"method": "dmiin"}, "unknown method 'dmiin': did you mean 'dmin'"),
-        ({"options": {"capsule": 2}}, "did you mean 'capsules'"),
+        ({"method": "dmin", "options": {"capsule": 2}}, "did you mean 'capsules'"),
         ({"data": "starte"}, "unknown data set"),
         ({"split_sizes": (5, 1, 2)}, "validation needs 2 classes"),
         ({"encoder": "/nowhere"}, "no such encoder folder"),
