@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from dmin.cli.app import calm_threads
+
 TITLES = {
     "routing": "Routing",
     "predict": "Prediction",
@@ -32,7 +34,7 @@ FOLDER = Path(__file__).parent
 
 def main(names: list[str]) -> None:
     """Run these benchmarks, or all, one after the other; each is stored as soon as it is done."""
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as the commands do, before torch is imported
+    calm_threads()  # as the commands do, before torch is imported
     unknown = [name for name in names if name not in TITLES]
     if unknown:
         sys.exit(f"unknown: {', '.join(unknown)}; there are: {', '.join(TITLES)}")

@@ -26,6 +26,7 @@ print(time.perf_counter() - start)
 """
 SETTINGS = {
     "default": {},
+    "GOMP_SPINCOUNT=10000 (the commands)": {"GOMP_SPINCOUNT": "10000"},
     "OMP_WAIT_POLICY=passive": {"OMP_WAIT_POLICY": "passive"},
     "one thread": {"OMP_NUM_THREADS": "1"},
 }

@@ -9,14 +9,15 @@ import torch
 from torch import Tensor
 
 from dmin.encoder import Encoder, EncoderNetwork, TokenBatch, VectorCache
+from dmin.encoder.encoder import batches_by_length
 from dmin.methods import TokenStates
 from dmin.methods.base import Inputs
 
 Encoded = Tensor | TokenStates  # of n texts: vectors [n, d], or the states of their tokens [n, T, d]
 TokenIds = list[list[int]]
-# Texts in one pass of the encoder while it learns: few, because the texts of an update differ much in length, and what is
-# padded is computed for nothing. The gradient is the same.
-CHUNK = 8
+# Texts in one pass of the encoder while it learns; on a CPU at most so many tokens, padding counted: the texts of an update
+# differ much in length, and what is padded is computed for nothing. The gradient is the same.
+CHUNK, CPU_TOKENS = 32, 256
 
 
 class EncodedTexts(Protocol):
@@ -142,10 +143,10 @@ def encode_inputs(
         if kind == "tokens":
             batch = TokenBatch(inputs, network.pad).to(network.device)
             return TokenStates(network.token_states(batch).float(), batch.mask)
-        order = sorted(range(len(inputs)), key=lambda index: len(inputs[index]))  # chunks of like length
-        chunks = [network([inputs[index] for index in order[at : at + CHUNK]]) for at in range(0, len(order), CHUNK)]
-    vectors = torch.cat(chunks).float()
-    return vectors[torch.argsort(torch.tensor(order, device=vectors.device))]
+        chunks = batches_by_length(inputs, CHUNK, CPU_TOKENS if network.device.type == "cpu" else None)
+        vectors = torch.cat([network([inputs[index] for index in chunk]) for chunk in chunks]).float()
+    order = torch.tensor([index for chunk in chunks for index in chunk], device=vectors.device)
+    return vectors[torch.argsort(order)]
 
 
 def take(encoded: Encoded, positions: Tensor) -> Encoded:
