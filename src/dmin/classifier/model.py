@@ -89,7 +89,7 @@ class Model:
             order = None if method.joint else knowledge.order
             found.append((scores if order is None else scores[:, order]) / method.temperature)
         if keep_base:
-            offset = self.calibration.base_offset if self.calibration else 0.0
+            offset = self.calibration.offset(knowledge.mean_size) if self.calibration else 0.0
             found.append(method.base_scores(query) / method.temperature + offset)
         return torch.cat(found, dim=1)
 

@@ -46,7 +46,10 @@ class Calibration:
     cut: float  # the cosine of that part, in validation tasks of one example a class
     cut_per_log_example: float
     name_weight: float
-    base_offset: float = 0.0  # added to the cosines of base classes, so that they and novel classes compete fairly
+    base_offset: float = (
+        0.0  # added to the cosines of base classes, so that they compete fairly with novel ones of 1 example
+    )
+    base_offset_per_log_example: float = 0.0
     tasks: int = 0
 
     def scale(self, classes: int, examples: float) -> float:
@@ -58,6 +61,10 @@ class Calibration:
     def threshold(self, examples: int) -> float:
         """The cosine below which a text is refused, the nearest class having so many examples."""
         return self.cut + self.cut_per_log_example * math.log(max(1, examples))
+
+    def offset(self, examples: float) -> float:
+        """What is added to the cosines of base classes beside novel classes of so many examples."""
+        return self.base_offset + self.base_offset_per_log_example * math.log(max(1.0, examples))
 
     def as_dict(self) -> dict[str, Any]:
         """As it stands in `head.json`."""
@@ -119,11 +126,11 @@ def calibrate(
             for task, known, strange in scored[::2]  # those without names
         ]
     )
-    offset = 0.0
+    offset = (0.0, 0.0)
     if base and method.needs_memory:
         asked = encode([corpus.texts[row] for row, _ in base])
         offset = fit_base_offset(method, tasks, asked, torch.tensor([number for _, number in base]))
-    return Calibration(level, per_class, per_row, part, cut, per_example, name_weight, offset, len(tasks))
+    return Calibration(level, per_class, per_row, part, cut, per_example, name_weight, *offset, len(tasks))
 
 
 def _cosines(method: FewShotMethod, task: Task, name_weight: float | None) -> tuple[Tensor, Tensor]:
@@ -212,8 +219,11 @@ def _left_out(method: FewShotMethod, task: Task) -> Tensor:
     return torch.stack(found, dim=1).reshape(classes * shot) if found else torch.empty(0)
 
 
-def fit_base_offset(method: FewShotMethod, tasks: Sequence[Task], asked: Tensor, labels: Tensor) -> float:
-    """What to add to base cosines for the highest harmonic mean of base and novel accuracy, over the largest tasks.
+def fit_base_offset(method: FewShotMethod, tasks: Sequence[Task], asked: Tensor, labels: Tensor) -> tuple[float, float]:
+    """(offset, slope): offset + slope·ln K, added to base cosines, gives the best harmonic mean of base and novel accuracy.
+
+    It is sought for each number K of examples apart, over the tasks of most classes: the more examples, the better a class
+    fits its queries, and the more the base classes need.
 
     Args:
         method: keeps base classes.
@@ -223,6 +233,13 @@ def fit_base_offset(method: FewShotMethod, tasks: Sequence[Task], asked: Tensor,
     """
     largest = max(len(task.support) for task in tasks)
     chosen = [task for task in tasks if len(task.support) == largest]
+    shots = sorted({task.support.shape[1] for task in chosen})
+    best = [_best_offset(method, [t for t in chosen if t.support.shape[1] == shot], asked, labels) for shot in shots]
+    slope, offset = np.polyfit(np.log(shots), best, 1) if len(shots) > 1 else (0.0, best[0])
+    return float(offset), float(slope)
+
+
+def _best_offset(method: FewShotMethod, chosen: Sequence[Task], asked: Tensor, labels: Tensor) -> float:
     scores = []
     for task in chosen:
         query = torch.cat([task.query, asked])
