@@ -120,6 +120,7 @@ def main() -> Result:
                 torch.manual_seed(number)
                 update(number)
             accuracies[name] = trial.accuracy(network)
+        shares = profile(loops["dmin"][1])
     lines = ["| loop | texts/s (min to max) | against the plain loop | accuracy, % |", "|---|---|---|---|"]
     figures: dict[str, Any] = {"data": trial.name}
     for name, values in seconds.items():
@@ -130,7 +131,25 @@ def main() -> Result:
     lengths = torch.tensor([float(len(row)) for row in trial.rows])
     counts = f"{len(trial.rows)} texts of {lengths.mean():.1f} tokens, {len(trial.held_rows)} kept aside"
     lines += ["", f"{trial.name}: {counts}; accuracy after {max(done, LEARNED_UPDATES)} updates."]
+    told = ", ".join(f"{kind} {100 * share:.0f} %" for kind, share in shares.items())
+    lines += ["", f"Profile of an update of ours: {told}; the rest is element by element (norms, activations, copies)."]
+    figures["profile"] = shares
     return Result(lines, figures)
+
+
+def profile(update: Callable[[int], None], updates: int = 4) -> dict[str, float]:
+    """The shares of an update's processor time, by kind of operation."""
+    kinds = {
+        "matrix products": ("aten::mm", "aten::addmm", "aten::bmm", "aten::_scaled_dot_product_flash_attention_for_cpu"),
+        "optimizer and clipping": ("aten::_fused_adamw_", "aten::_foreach_norm", "aten::linalg_vector_norm", "aten::mul_"),
+        "dropout": ("aten::bernoulli_", "aten::native_dropout", "aten::dropout"),
+    }  # fmt: skip
+    with torch.profiler.profile() as seen:
+        for number in range(updates):
+            update(number)
+    events = {event.key: event.self_cpu_time_total for event in seen.key_averages()}
+    total = sum(events.values())
+    return {kind: sum(events.get(name, 0.0) for name in names) / total for kind, names in kinds.items()}
 
 
 def _turn(update: Callable[[int], None]) -> Callable[[int], None]:

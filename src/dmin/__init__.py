@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dmin.version import __version__
+
 if TYPE_CHECKING:
     from dmin.classifier import FewShotClassifier
 
-__version__ = "0.1.0"
 __all__ = ["FewShotClassifier", "__version__"]
 
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from dmin import __version__
 from dmin.data import Corpus, EpisodeList, load_corpus
 from dmin.encoder import Encoder
 from dmin.errors import ConfigError, DataError, DminError
@@ -33,6 +32,7 @@ from dmin.training.pipeline import make_accelerator
 from dmin.training.sources import TextSource
 from dmin.training.stages import BaseKnowledge, build_head, open_source, train_stage1, train_stage2
 from dmin.training.task import Task, check_method, prepare_task
+from dmin.version import __version__
 
 Start = Literal["stage1", "raw"]
 FINE_TUNED_EPISODES = 50  # full fine-tuning takes so long that it gets the first of the stored episodes only
