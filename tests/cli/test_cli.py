@@ -13,6 +13,13 @@ from dmin.cli.app import run
 from tests.training.runs import SETTINGS
 
 
+def test_a_classifier_imports_only_what_it_uses() -> None:
+    heavy = ("transformers", "accelerate", "matplotlib", "onnxruntime", "ray", "datasets", "peft", "sentence_transformers")
+    program = f"import sys, dmin\ndmin.FewShotClassifier()\nprint([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_help_needs_neither_torch_nor_transformers() -> None:
     program = (
         "import sys\nfrom dmin.cli.app import run\nrun(['--help'])\n"
