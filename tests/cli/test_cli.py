@@ -14,7 +14,16 @@ from tests.training.runs import SETTINGS
 
 
 def test_a_classifier_imports_only_what_it_uses() -> None:
-    heavy = ("transformers", "accelerate", "matplotlib", "onnxruntime", "ray", "datasets", "peft", "sentence_transformers")
+    heavy = (
+        "transformers",
+        "accelerate",
+        "matplotlib",
+        "onnxruntime",
+        "ray",
+        "datasets",
+        "peft",
+        "sentence_transformers",
+    )
     program = f"import sys, dmin\ndmin.FewShotClassifier()\nprint([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

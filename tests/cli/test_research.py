@@ -116,7 +116,7 @@ def test_figures(
     assert run(["figure", "confusion", str(out), "--way", "2", "--shot", "2", "--episodes", "5"]) == 0
     for name in ("tsne.png", "curves.png", "confusion-2way-2shot.png"):
         assert imread(out / name).std() > 0.05
-    other = [*arguments[:-1], str(tmp_path / "other"), "--method", "prototypical", *SETTINGS.split(), "--episodes", "2"]
+    other = [*arguments[:-1], str(tmp_path / "other"), *SETTINGS.split(), "--method", "prototypical", "--episodes", "2"]
     assert run(other) == 0
     capsys.readouterr()
     assert run(["figure", "tsne", str(tmp_path / "other")]) == 2
@@ -127,6 +127,7 @@ def test_presets_are_the_papers_settings() -> None:
     odic, rcv1 = load_config(preset_name="paper-odic"), load_config(preset_name="paper-rcv1")
     assert (odic.base_classes, odic.test_episodes, rcv1.base_classes, rcv1.test_episodes) == (100, 300, 20, 100)
     for config in (odic, rcv1):
+        assert config.method == "dmin"
         assert (config.encoder, config.pooling, config.tune, config.queries) == ("bert-base-uncased", "cls", "full", 10)
     assert load_config(overrides={"way": 10, "tune": "none"}, preset_name="paper-odic").tune == "none"
 
