@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks import __main__ as driver
-from benchmarks.common import Result, mixed_texts, peak_above, ratio, short_texts, spread, take_turns
+from benchmarks.common import Result, mixed_texts, ratio, short_texts, spread, take_turns
 
 
 def test_parts_are_stored_one_by_one_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
