@@ -2,7 +2,7 @@
 
 The bare matrix product of queries and examples is the floor. A classifier keeps the support side; "with support side" makes
 it anew each time, as an episode of training does. Peak memory is what the process holds at most during one call, above what
-it held before, in a process of its own. The second table is a classifier's own scoring in blocks.
+it held before, in a process of its own. A classifier scores in blocks of classes.
 """
 
 from __future__ import annotations
