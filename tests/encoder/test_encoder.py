@@ -39,6 +39,28 @@ def test_equals_transformers_by_hand(pooling: str) -> None:
     assert np.allclose(Encoder(pooling=pooling, device="cpu").encode(TEXTS), expected.numpy(), atol=1e-5)
 
 
+def test_layers_equals_transformers_by_hand() -> None:
+    """Means over the words, of the last layer and of the one at half depth, the latter with half the former's norm."""
+    folder = embedded_folder()
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    encoder = Encoder(pooling="layers", device="cpu")
+    vectors = encoder.encode(TEXTS)
+    assert vectors.shape == (4, 768) and encoder.width == 768
+    for text, vector in zip(TEXTS, vectors, strict=True):
+        with torch.no_grad():
+            states = model(**tokenizer(text, return_tensors="pt"), output_hidden_states=True).hidden_states
+        last, half = (states[layer][0, 1:-1].mean(dim=0).numpy() for layer in (6, 3))  # without [CLS] and [SEP]
+        half = half / np.linalg.norm(half) * np.linalg.norm(last) / 2
+        assert np.allclose(vector, np.concatenate([last, half]), atol=1e-5)
+
+
+def test_layers_of_a_text_without_words() -> None:
+    """Where nothing but marks is left, they are the text."""
+    encoder = Encoder(pooling="layers", device="cpu")
+    marks = [encoder.tokenizer.cls_token_id, encoder.tokenizer.sep_token_id]
+    assert np.isfinite(encoder.encode_ids([marks, [*marks[:1], 7592, *marks[1:]]])).all()
+
+
 def test_auto_pooling(tiny_encoder: Encoder, embedded_encoder: Encoder) -> None:
     assert embedded_encoder.pooling == "mean"
     assert tiny_encoder.pooling == "cls"

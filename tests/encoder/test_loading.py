@@ -57,7 +57,7 @@ def test_hub_id_without_a_hub(no_hub: None) -> None:
 
 
 def test_unknown_pooling(tiny_encoder_folder: Path) -> None:
-    with pytest.raises(ConfigError, match="'cls', 'mean' or 'auto'"):
+    with pytest.raises(ConfigError, match="'cls', 'mean', 'layers' or 'auto'"):
         Encoder(str(tiny_encoder_folder), pooling="max")
 
 

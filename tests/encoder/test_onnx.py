@@ -48,6 +48,14 @@ def test_float32_gives_the_same_vectors(exported: Path) -> None:
     assert found.dtype == np.float32 and np.allclose(found, expected, atol=1e-5)
 
 
+def test_float32_of_two_layers(tiny_encoder_folder: Path, tmp_path: Path) -> None:
+    encoder = Encoder(str(tiny_encoder_folder), pooling="layers", device="cpu")
+    onnx.export_onnx(encoder.network, tmp_path / "two.onnx", encoder.fingerprint)
+    network = onnx.OnnxNetwork(tmp_path / "two.onnx", encoder.network.pad, encoder.fingerprint)
+    found = network(encoder.tokenize(TEXTS))
+    assert found.shape == (len(TEXTS), encoder.width) and np.allclose(found, encoder.encode(TEXTS), atol=1e-5)
+
+
 def test_int8_is_near_and_not_the_same(exported: Path) -> None:
     found, expected = (encoder_of(exported, backend).encode(TEXTS) for backend in ("onnx-int8", "torch"))
     cosines = (found * expected).sum(1) / np.linalg.norm(found, axis=1) / np.linalg.norm(expected, axis=1)

@@ -15,6 +15,7 @@ from dmin.evaluation.output import write_outputs
 from dmin.evaluation.tables import build_tables, to_markdown
 from dmin.methods import METHODS
 from dmin.training import load_config
+from dmin.training.stages import chosen_pooling
 
 ALL = tuple(METHODS)
 
@@ -173,6 +174,47 @@ def test_seeds_and_splits_are_told_apart(data: Path, tiny_encoder_folder: Path, 
     assert table.cells["nearest", (2, 1)].seed_spread == 0  # nothing is trained
     text = to_markdown(table)
     assert text.count("|") > 10 and "2 seed(s)" in text
+
+
+def test_every_row_pools_as_it_likes(data: Path, tiny_encoder_folder: Path, tmp_path: Path) -> None:
+    """DMIN-plus reads two layers of a resting encoder, the others one, unless the settings say otherwise for all."""
+    rows = standard_rows(("dmin-plus", "nearest", "ataml"))
+    some = plan(data, tiny_encoder_folder, shots=(1,))
+    mixed = ComparisonPlan(some.base, some.data, some.splits, rows, (2,), (1,), 1, 6)
+    kinds = [chosen_pooling(mixed.config(job)) for job in mixed.jobs()]
+    assert kinds == ["layers", "auto", "auto"]
+    results = run(mixed, tmp_path / "mixed").results()
+    assert len(results) == 3 and len({result.episode_hash for result in results}) == 1
+    same = ComparisonPlan(
+        load_config(overrides=some.base.model_dump() | {"pooling": "layers"}),
+        some.data,
+        some.splits,
+        rows,
+        (2,),
+        (1,),
+        1,
+        6,
+    )
+    keys, other = ([chosen.key(job) for job in chosen.jobs()] for chosen in (mixed, same))
+    assert keys[0] == other[0] and keys[1] != other[1] and keys[2] == other[2]  # a method on tokens does not pool
+    assert len(run(same, tmp_path / "same").results()) == 3
+    tuned = load_config(overrides=some.base.model_dump() | {"tune": "full", "method": "dmin-plus"})
+    assert chosen_pooling(tuned) == "auto"  # tuned encoders start alike
+
+
+def test_names_for_every_row(data: Path, tiny_encoder_folder: Path, tmp_path: Path) -> None:
+    methods = ("dmin-plus", "dmin", "matching", "lwof", "nearest", "logistic")
+    plain = run(plan(data, tiny_encoder_folder, methods, shots=(1,)), tmp_path)
+    named = run(plan(data, tiny_encoder_folder, methods, shots=(1,), names=True), tmp_path)
+    assert len(named.results()) == len(methods) and len(plain.results()) == len(methods)
+    assert len(list((tmp_path / "cells").iterdir())) == 2 * len(methods)
+    before, after = ({result.job.row.name: result for result in comparison.results()} for comparison in (plain, named))
+    for name in methods:  # the very same episodes, other support
+        assert before[name].episode_hash == after[name].episode_hash
+    assert any(before[name].accuracies != after[name].accuracies for name in methods)
+    assert "with its name as one more example" in to_markdown(build_tables(named.plan, named.results())[0])
+    with pytest.raises(ConfigError, match="hatt cannot learn from class names"):
+        Comparison(plan(data, tiny_encoder_folder, ("hatt",), names=True), tmp_path, warn=silent).check()
 
 
 def test_ablation_rows_build_and_differ(data: Path, tiny_encoder_folder: Path, tmp_path: Path) -> None:

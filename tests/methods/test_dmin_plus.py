@@ -25,18 +25,24 @@ def literal(method: DMINPlus, support: Tensor, query: Tensor, weights: Tensor | 
     scores = torch.empty(len(query), len(support), dtype=torch.float64)
     for q, vector in enumerate(asked):
         for c, examples in enumerate(rows):
-            counts = (method.sharpness * examples @ vector).exp()
-            if weights is not None:
-                counts = counts * weights[c]
+            own = torch.ones(len(examples), dtype=torch.float64) if weights is None else weights[c]
+            counts = (method.sharpness * own.sum().sqrt() * examples @ vector).exp() * own
             class_vector = ((counts / counts.sum()).unsqueeze(-1) * examples).sum(dim=0)
-            scores[q, c] = method.scale * vector @ class_vector / class_vector.norm()
+            cosine = vector @ class_vector / class_vector.norm()
+            taken = taken_off(method, (own.unsqueeze(-1) * examples).sum(dim=0)) / own.sum()
+            scores[q, c] = method.scale * (cosine - taken)
     return scores
+
+
+def taken_off(method: DMINPlus, prototype: Tensor) -> Tensor:
+    """β times the cosines with the memory, weighed by their own softmax; nothing while training."""
+    cosines = unit(method.project(method.base_memory)) @ unit(prototype)
+    return (0 if method.training else method.memory_weight) * ((10 * cosines).softmax(dim=-1) @ cosines)
 
 
 @pytest.mark.parametrize("weighed", [False, True])
 def test_the_quick_form_is_the_plain_one(weighed: bool) -> None:
-    method = build()
-    method.gate.data.fill_(0.7)
+    method = build(memory_weight=0.7)
     support, query = random(4, 3, DIM), random(5, DIM, seed=1)
     weights = random(4, 3, seed=2).abs() + 0.1 if weighed else None
     found = method(support, query, row_weights=weights)
@@ -50,12 +56,32 @@ def test_without_its_parts_it_is_the_nearest_prototype() -> None:
     assert torch.allclose(method(support, query), nearest(support, query), atol=1e-9)
 
 
-def test_the_gate_starts_closed() -> None:
-    support, query = random(4, 3, DIM), random(5, DIM, seed=1)
-    with_memory, without = build(use_memory=True), build(use_memory=False)
-    assert torch.allclose(with_memory(support, query), without(support, query), atol=1e-12)
-    with_memory.gate.data.fill_(0.5)
-    assert not torch.allclose(with_memory(support, query), without(support, query), atol=1e-3)
+def test_the_memory_takes_off_what_is_near_it() -> None:
+    """A class that lies where a base class lies loses more than one that lies away from all of them."""
+    method, plain = build(project=False), build(project=False, use_memory=False)
+    support = torch.stack([method.base_memory[:1], -method.base_memory.mean(dim=0, keepdim=True)]).double()  # [2, 1, d]
+    query = random(5, DIM, seed=1)
+    near, far = (plain(support, query) - method(support, query)).unbind(dim=-1)
+    assert (near > 0).all() and (far < near).all()
+    assert torch.allclose(near, near[:1])  # whatever the query
+    method.train()
+    assert torch.allclose(method(support, query), plain(support, query))  # where classes are base classes themselves
+
+
+def test_the_map_starts_at_the_mean_of_the_base_texts() -> None:
+    mean = random(DIM, seed=4)
+    for centre in (True, False):
+        method = build(centre=centre)
+        method.centre_on(mean)
+        moved = method.project(mean) - method.project(torch.zeros_like(mean))  # P·mean, whatever the bias
+        assert torch.allclose(method.project(mean), torch.zeros_like(mean) if centre else moved, atol=1e-6)
+    build(project=False).centre_on(mean)  # nothing to start
+
+
+def test_more_examples_are_looked_at_more_sharply() -> None:
+    method = build()
+    few, many = (method.support_side(random(2, count, DIM)).sharpness for count in (4, 16))
+    assert torch.allclose(many, 2 * few) and few.flatten()[0].item() == pytest.approx(2 * method.sharpness)
 
 
 def test_a_sharp_query_sees_the_nearest_example_alone() -> None:
@@ -63,19 +89,6 @@ def test_a_sharp_query_sees_the_nearest_example_alone() -> None:
     support, query = random(4, 3, DIM), random(5, DIM, seed=1)
     cosines = torch.einsum("ckd,ld->lck", unit(support), unit(query))
     assert torch.allclose(method(support, query), cosines.max(dim=-1).values, atol=1e-9)
-
-
-def test_own_rows_are_hidden_in_training_only() -> None:
-    method = build()
-    method.gate.data.fill_(1.0)
-    support, rows = random(2, 3, DIM), torch.tensor([4, 1])
-    plain = method.adapt(support, rows)
-    assert torch.allclose(plain, method.adapt(support))
-    method.train()
-    hidden = method.adapt(support, rows)
-    assert not torch.allclose(hidden, plain, atol=1e-4)
-    method.base_memory.data[rows] = 99.0 * random(2, DIM, seed=5)
-    assert torch.allclose(method.adapt(support, rows), hidden, atol=1e-12)
 
 
 def test_shares_add_up_and_a_weight_of_nothing_is_a_mask() -> None:
@@ -108,10 +121,10 @@ def test_a_name_learns_its_weight() -> None:
 
 
 def test_what_was_read_from_the_memory_and_the_base_classes() -> None:
-    method = build()
-    method.gate.data.fill_(0.5)
-    weights = method.memory_weights(random(3, DIM))
-    assert weights is not None and torch.allclose(weights.sum(-1), torch.full((3,), 0.5, dtype=torch.float64))
+    method, rows = build(), random(3, DIM)
+    weights = method.memory_weights(rows)
+    taken = torch.stack([taken_off(method, row) for row in method.prepare(rows)])
+    assert weights is not None and torch.allclose(weights.sum(-1), -taken)
     assert build(use_memory=False).memory_weights(random(3, DIM)) is None
     assert method.base_scores(method.base_memory[2:3]).argmax() == 2
 

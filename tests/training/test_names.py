@@ -65,7 +65,7 @@ def test_names_stand_last_in_the_support(settings: dict[str, object]) -> None:
 
 def test_what_does_not_fit_is_said_before_training(settings: dict[str, object]) -> None:
     for change, message in (
-        ({"method": "dmin"}, "dmin cannot learn from class names; dmin-plus can"),
+        ({"method": "dmin"}, "dmin cannot learn from class names now and then; dmin-plus can"),
         ({"stage2.ways": [4, 2]}, "from at least 2 classes"),
         ({"stage2.shots": [0]}, "1 text up"),
     ):

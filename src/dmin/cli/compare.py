@@ -33,6 +33,7 @@ def compare(
     start: str = typer.Option("stage1", help="Where meta-learning starts: stage1 or raw (the encoder as it came)."),
     encoder: str | None = typer.Option(None, help=f"{ENCODER_HELP} Or bilstm: learned from scratch (tune full)."),
     reference: str = typer.Option("dmin", help="The row that is tested against the others."),
+    names: bool = typer.Option(False, "--names", help="Give every row the classes' names, each as one more example."),
     preset: str | None = typer.Option(None, help="paper-odic or paper-rcv1: the paper's own settings."),
     settings: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Any setting of dmin train."),
     out: Path | None = typer.Option(None, help="Where results go. Default: runs/compare-DATA."),
@@ -58,7 +59,7 @@ def compare(
     overrides = {key: value for key, value in given.items() if value is not None} | parse_settings(settings)
     _refuse_fixed(overrides)
     base = load_config(None, overrides, preset)
-    names = _list(data) or [base.data]
+    sets = _list(data) or [base.data]
     rows = standard_rows(_list(methods))
     if reference != "dmin" and reference not in {row.name for row in rows}:
         raise unknown_name("--reference", reference, [row.name for row in rows])
@@ -67,10 +68,10 @@ def compare(
     if base.encoder == "bilstm" and base.tune != "full":
         raise ConfigError("--encoder bilstm knows nothing before training: use --tune full")
     plan = ComparisonPlan(
-        base, tuple(names), chosen, rows, tuple(numbers(way, "--way")), tuple(numbers(shot, "--shot")),
-        seeds, count, "raw" if start == "raw" else "stage1", reference,
+        base, tuple(sets), chosen, rows, tuple(numbers(way, "--way")), tuple(numbers(shot, "--shot")),
+        seeds, count, "raw" if start == "raw" else "stage1", reference, names,
     )  # fmt: skip
-    folder = out or Path("runs") / ("compare-" + "-".join(Path(name).stem for name in names))
+    folder = out or Path("runs") / ("compare-" + "-".join(Path(name).stem for name in sets))
     run_plan(plan, folder, "Comparison")
 
 

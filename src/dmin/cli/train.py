@@ -35,7 +35,7 @@ def train(
         None, help="What of the encoder learns: full (the paper), lora, none. Default: none."
     ),
     encoder: str | None = typer.Option(None, help=ENCODER_HELP),
-    pooling: str | None = typer.Option(None, help="cls (the paper), mean, or auto. Default: auto."),
+    pooling: str | None = typer.Option(None, help="cls (the paper), mean, layers, or auto. Default: auto."),
     base_classes: str | None = typer.Option(
         None, help="Classes of the memory: all, a number, or names,by,comma. [all]"
     ),

@@ -30,7 +30,8 @@ class Encoder:
 
     Args:
         name: "default" (embedded, offline), a folder, or a Hugging Face id.
-        pooling: "cls", "mean", or "auto" (mean for the embedded encoder, `[CLS]` otherwise).
+        pooling: "cls", "mean", "layers" (the last layer and the one at half depth, twice as wide), or "auto" (mean for the
+            embedded encoder, `[CLS]` otherwise).
         max_length: longer texts are cut to this many tokens; how many were is said once.
         batch_size: texts in one pass, at most; a pass holds texts of like length, so little is padding, and fewer of them
             where they are long.
@@ -63,7 +64,9 @@ class Encoder:
         limit = int(getattr(backbone.config, "max_position_embeddings", max_length) or max_length)
         self.max_length = min(max_length, limit, int(tokenizer.model_max_length))
         self.batch_size = batch_size
-        self.network = EncoderNetwork(backbone, choose_pooling(name, pooling), int(tokenizer.pad_token_id or 0))
+        kinds = ("cls_token_id", "sep_token_id", "bos_token_id", "eos_token_id")
+        marks = [int(getattr(tokenizer, kind)) for kind in kinds if getattr(tokenizer, kind, None) is not None]
+        self.network = EncoderNetwork(backbone, choose_pooling(name, pooling), int(tokenizer.pad_token_id or 0), marks)
         self.network.to(choose_device(device if backend == "torch" else "cpu")).eval()
         self._said_truncated = False
         self._fingerprint: str | None = None
@@ -76,7 +79,7 @@ class Encoder:
 
     @property
     def pooling(self) -> str:
-        """ "cls" or "mean"."""
+        """ "cls", "mean" or "layers"."""
         return self.network.pooling
 
     @property

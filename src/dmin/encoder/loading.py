@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 from dmin.encoder.embedded import embedded_folder
 from dmin.errors import ConfigError, ModelError
 from dmin.hub import hub_reachable
 
-Pooling = Literal["cls", "mean"]
+Pooling = Literal["cls", "mean", "layers"]
 DEFAULT = "default"
 
 
@@ -32,9 +32,10 @@ def choose_pooling(name: str, pooling: str) -> Pooling:
     """Resolve "auto": mean for the embedded encoder, which was trained with it; [CLS], as in the paper, otherwise."""
     if pooling == "auto":
         return "mean" if name == DEFAULT else "cls"
-    if pooling not in ("cls", "mean"):
-        raise ConfigError(f"pooling {pooling!r}: use 'cls', 'mean' or 'auto'")
-    return "cls" if pooling == "cls" else "mean"
+    for known in get_args(Pooling):
+        if pooling == known:
+            return cast(Pooling, known)
+    raise ConfigError(f"pooling {pooling!r}: use 'cls', 'mean', 'layers' or 'auto'")
 
 
 def load(name: str) -> tuple[Any, Any]:

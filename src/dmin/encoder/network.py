@@ -29,14 +29,29 @@ class TokenBatch:
         return self
 
 
-class EncoderNetwork(nn.Module):
-    """A Hugging Face encoder with pooling: `[CLS]` hidden state (not the tanh pooler), or the mean over the tokens."""
+# What the layer at half depth weighs beside the last in a vector of "layers", by norm.
+HALF_DEPTH = 0.5
 
-    def __init__(self, backbone: Any, pooling: Pooling, pad: int) -> None:
+
+class EncoderNetwork(nn.Module):
+    """A Hugging Face encoder with pooling.
+
+    Args:
+        backbone: the network from `AutoModel`.
+        pooling: "cls" (the hidden state of `[CLS]`, not the tanh pooler), "mean" (over all tokens), or "layers": means over
+            the words alone, of the last layer and of the one at half depth, side by side.
+        pad: the id that fills short texts up.
+        marks: ids that are no words: `[CLS]`, `[SEP]` and their like.
+    """
+
+    marks: Tensor
+
+    def __init__(self, backbone: Any, pooling: Pooling, pad: int, marks: Sequence[int] = ()) -> None:
         super().__init__()
         self.backbone = backbone
         self.pooling = pooling
         self.pad = pad
+        self.register_buffer("marks", torch.tensor(sorted(marks), dtype=torch.long), persistent=False)
         pooler = getattr(backbone, "pooler", None)
         if isinstance(pooler, nn.Module):
             pooler.requires_grad_(False)  # its output is not used, so it never gets a gradient
@@ -44,6 +59,11 @@ class EncoderNetwork(nn.Module):
     @property
     def width(self) -> int:
         """The width d of a vector."""
+        return self.state_width * (2 if self.pooling == "layers" else 1)
+
+    @property
+    def state_width(self) -> int:
+        """The width of a token's state."""
         return int(self.backbone.config.hidden_size)
 
     @property
@@ -59,14 +79,24 @@ class EncoderNetwork(nn.Module):
     def forward(self, rows: Sequence[Sequence[int]]) -> Tensor:
         """Token ids of n texts -> vectors [n, d]."""
         batch = TokenBatch(rows, self.pad).to(self.device)
-        return self.pool(self.token_states(batch), batch.mask)
+        return self.vectors(batch.ids, batch.mask)
 
-    def pool(self, states: Tensor, mask: Tensor) -> Tensor:
-        """States [n, t, d] with mask [n, t] -> vectors [n, d]."""
-        if self.pooling == "cls":
-            return states[:, 0]
-        weights = mask.unsqueeze(-1).to(states.dtype)  # [n, t, 1]
-        return (states * weights).sum(dim=1) / weights.sum(dim=1)
+    def vectors(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Token ids [n, t] with mask [n, t] -> vectors [n, d]."""
+        if self.pooling == "layers":
+            return self._two_layers(ids, mask)
+        states = self.backbone(input_ids=ids, attention_mask=mask.long()).last_hidden_state  # [n, t, d]
+        return states[:, 0] if self.pooling == "cls" else mean_state(states, mask)
+
+    def _two_layers(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """The last layer and the one at half depth, whose share is set by norm because layers differ in size."""
+        found = self.backbone(input_ids=ids, attention_mask=mask.long(), output_hidden_states=True)
+        words = mask.bool() & ~(ids.unsqueeze(-1) == self.marks).any(dim=-1)  # [n, t]
+        words = words | (mask.bool() & ~words.any(dim=-1, keepdim=True))  # a text of marks alone: all of them
+        last = mean_state(found.last_hidden_state, words)  # [n, d]
+        half = mean_state(found.hidden_states[(len(found.hidden_states) - 1) // 2], words)
+        share = HALF_DEPTH * last.norm(dim=-1, keepdim=True) / half.norm(dim=-1, keepdim=True).clamp_min(1e-8)
+        return torch.cat([last, share * half], dim=-1)
 
     def fingerprint(self) -> str:
         """SHA-256 of weights and pooling: two encoders with the same fingerprint give the same vectors."""
@@ -75,3 +105,9 @@ class EncoderNetwork(nn.Module):
             digest.update(f"{name}{tuple(tensor.shape)}".encode())
             digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
         return digest.hexdigest()
+
+
+def mean_state(states: Tensor, mask: Tensor) -> Tensor:
+    """The mean [n, d] of the states [n, t, d] where the mask [n, t] says so."""
+    weights = mask.unsqueeze(-1).to(states.dtype)  # [n, t, 1]
+    return (states * weights).sum(dim=1) / weights.sum(dim=1)

@@ -89,7 +89,7 @@ def export_onnx(network: EncoderNetwork, path: Path, fingerprint: str, *, int8: 
             try:
                 _trace(network, whole, fingerprint)
                 shape = network.backbone.config
-                _quantise(whole, part, getattr(shape, "intermediate_size", 0), network.width)
+                _quantise(whole, part, getattr(shape, "intermediate_size", 0), network.state_width)
             finally:
                 whole.unlink(missing_ok=True)
         else:
@@ -111,8 +111,7 @@ class _Graph(nn.Module):
         self.network = network
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        states = self.network.backbone(input_ids=ids, attention_mask=mask).last_hidden_state  # [n, t, d]
-        return self.network.pool(states, mask)
+        return self.network.vectors(ids, mask)
 
 
 def _trace(network: EncoderNetwork, path: Path, fingerprint: str) -> None:

@@ -14,9 +14,10 @@ PAPER_ROWS = (
 )
 PLUS_ROWS = (
     Row("dmin-plus", "dmin-plus", {}, "DMIN-plus"),
+    Row("without-layers", "dmin-plus", {}, "w/o the middle layer (mean pooling)", {"pooling": "mean"}),
     Row("without-map", "dmin-plus", {"project": False}, "w/o the map"),
+    Row("without-centre", "dmin-plus", {"centre": False}, "w/o centring"),
     Row("without-memory", "dmin-plus", {"use_memory": False}, "w/o the memory"),
-    Row("unmasked-rows", "dmin-plus", {"mask_own_rows": False}, "own base rows not masked in training"),
     Row("without-query", "dmin-plus", {"use_query": False}, "w/o the query's say (prototypes)"),
     Row("untrained", "dmin-plus", {"project": False, "use_memory": False}, "the query's say alone"),
     Row("contrast", "dmin-plus", {"contrast": 20}, "with the contrast of the classes"),

@@ -30,7 +30,15 @@ from dmin.training.lora import add_lora
 from dmin.training.metrics import MetricLog
 from dmin.training.pipeline import make_accelerator
 from dmin.training.sources import TextSource
-from dmin.training.stages import BaseKnowledge, build_head, open_source, train_stage1, train_stage2
+from dmin.training.stages import (
+    BaseKnowledge,
+    build_head,
+    chosen_pooling,
+    open_encoder,
+    open_source,
+    train_stage1,
+    train_stage2,
+)
 from dmin.training.task import Task, check_method, prepare_task
 from dmin.version import __version__
 
@@ -40,12 +48,13 @@ FINE_TUNED_EPISODES = 50  # full fine-tuning takes so long that it gets the firs
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a table: a method with options, under a name of its own."""
+    """A line of a table: a method with options, under a name of its own, and with settings that only it has."""
 
     name: str
     method: str
     options: dict[str, Any] = field(default_factory=dict)
     title: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -79,6 +88,7 @@ class ComparisonPlan:
     episodes: int = 300
     start: Start = "stage1"
     reference: str = "dmin"
+    names: bool = False  # does every row get the classes' names, each as one more example?
 
     def jobs(self) -> Iterator[Job]:
         """All jobs, those that share an encoder and a stage 1 together."""
@@ -97,13 +107,18 @@ class ComparisonPlan:
             "data": job.data, "split": job.split, "seed": job.seed, "way": job.way, "shot": job.shot,
             "method": job.row.method, "options": job.row.options,
         }  # fmt: skip
-        return load_config(overrides=values)
+        if self.names:
+            values["stage2"] |= {"names": 1.0}
+        return load_config(overrides=values | job.row.settings)
 
     def key(self, job: Job) -> str:
         """Names everything that decides a job's result: settings that are not the defaults, and the version."""
         settings = self.config(job).model_dump(mode="json", exclude_defaults=True)
         content = {**settings, "method": job.row.method, "episodes": self.episodes, "start": self.start}
         content["version"] = __version__
+        content.pop("pooling", None)
+        if (pooling := chosen_pooling(self.config(job))) != "auto":
+            content["pooling"] = pooling  # as it will be, whoever chose it
         if Path(job.data).is_file():
             content["file"] = file_digest(Path(job.data))  # an edited file is other data
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
@@ -154,14 +169,16 @@ class Comparison:
     def check(self) -> None:
         """Raise the first mistake any job holds, before any training."""
         corpora: dict[str, Corpus] = {}
-        encoder = self._encoder()
+        widths: dict[str, int] = {}
         for job in self.plan.jobs():
             config = self.plan.config(job)
             if job.data not in corpora:
                 corpora[job.data] = _corpus(self.plan, job)
             try:
                 task = prepare_task(config, self._warn_once, corpora[job.data])
-                check_method(config, task, encoder.width)
+                if (pooling := chosen_pooling(config)) not in widths:
+                    widths[pooling] = _encoder(config).width
+                check_method(config, task, widths[pooling])
                 draw_episodes(task.corpus, task.split.test, job.way, job.shot, config.queries, 1)
             except DminError as error:
                 raise ConfigError(f"{job.label}: {error}") from error
@@ -170,24 +187,19 @@ class Comparison:
         """Do the missing jobs, one group of shared encoder and stage 1 after another."""
         missing = self.missing()
         total = len(list(self.plan.jobs()))
-        bench: _Bench | None = None
+        benches: dict[str, _Bench] = {}  # of one group, by pooling
         with progress("comparing", total, unit="cells", done=total - len(missing), show=self.show) as advance:
             for job in missing:
                 advance(0, now=job.label)
-                if bench is None or bench.group != (job.data, job.split, job.seed):
-                    bench = _Bench(self.plan, job, self._encoder(), self._warn_once)
-                self._store(bench.run(job, self.out / "episodes"))
+                pooling = chosen_pooling(self.plan.config(job))
+                if any(bench.group != (job.data, job.split, job.seed) for bench in benches.values()):
+                    benches.clear()
+                if pooling not in benches:
+                    benches[pooling] = _Bench(self.plan, job, self._warn_once)
+                self._store(benches[pooling].run(job, self.out / "episodes"))
                 after_each()
                 advance()
         return self.results()
-
-    def _encoder(self) -> Encoder:
-        base = self.plan.base
-        if base.encoder == "bilstm":
-            from dmin.encoder.bilstm import bilstm_encoder
-
-            return bilstm_encoder(max_length=base.max_length, seed=base.seed, device=base.device)
-        return Encoder(base.encoder, pooling=base.pooling, max_length=base.max_length, device=base.device)
 
     def _warn_once(self, message: str) -> None:
         if message not in self._said:
@@ -236,17 +248,18 @@ class Comparison:
 
 
 class _Bench:
-    """What the jobs of one data set, split and seed share: the encoder, its stage 1, encoded texts."""
+    """What the jobs of one data set, split, seed and pooling share: the encoder, its stage 1, encoded texts."""
 
-    def __init__(self, plan: ComparisonPlan, job: Job, encoder: Encoder, warn: Callable[[str], None]) -> None:
-        self.plan, self.group, self.encoder, self.warn = plan, (job.data, job.split, job.seed), encoder, warn
+    def __init__(self, plan: ComparisonPlan, job: Job, warn: Callable[[str], None]) -> None:
+        self.plan, self.group, self.warn = plan, (job.data, job.split, job.seed), warn
+        self.encoder = _encoder(plan.config(job).model_copy(update={"seed": plan.base.seed}))
         self.corpus = _corpus(plan, job)
         self.accelerator = make_accelerator(plan.base)
         self.loop = Loop(
             self.accelerator, None, MetricLog(None, self.accelerator), show=False, resume_hint="the same command"
         )
         if plan.base.tune == "lora":
-            add_lora(encoder.network, job.seed)
+            add_lora(self.encoder.network, job.seed)
         self._knowledge: BaseKnowledge | None = None
         self._start: dict[str, Any] = {}
         self._sources: dict[str, TextSource] = {}
@@ -309,7 +322,10 @@ class _Bench:
         if isinstance(method, FineTune) and config.tune != "none":
             some = EpisodeList(episodes.corpus_fingerprint, episodes.episodes[:FINE_TUNED_EPISODES])
             return FineTuneScorer(method, self.encoder.network, source), some
-        return MethodScorer(method, source.snapshot(task.rows("test"))), episodes
+        if not self.plan.names:
+            return MethodScorer(method, source.snapshot(task.rows("test"))), episodes
+        texts = source.snapshot([*task.rows("test"), *task.name_rows.values()])
+        return MethodScorer(method, texts, task.name_rows), episodes
 
     def _title(self, job: Job, method: FewShotMethod) -> str:
         title = job.row.title or method_class(job.row.method).title
@@ -318,6 +334,14 @@ class _Bench:
                 FineTune.head_title if self.plan.base.tune == "none" else f"{title} ({FINE_TUNED_EPISODES} episodes)"
             )
         return f"{title} ({method.note})" if method.note else title
+
+
+def _encoder(config: TrainConfig) -> Encoder:
+    if config.encoder != "bilstm":
+        return open_encoder(config)
+    from dmin.encoder.bilstm import bilstm_encoder
+
+    return bilstm_encoder(max_length=config.max_length, seed=config.seed, device=config.device)
 
 
 def _corpus(plan: ComparisonPlan, job: Job) -> Corpus:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +19,7 @@ from dmin.evaluation.statistics import Interval, mean_interval
 from dmin.methods import FewShotMethod, FineTune
 from dmin.progress import progress
 from dmin.threads import one_thread
+from dmin.training.meta import score_episode
 from dmin.training.sources import EncodedTexts, TextSource
 
 # Test episodes draw by a seed of their own, the same for every method and training seed.
@@ -32,16 +33,14 @@ class Scorer(Protocol):
 
 
 class MethodScorer:
-    """Scores by a method on encoded texts."""
+    """Scores by a method on encoded texts; with `name_rows`, each class's name stands among its examples."""
 
-    def __init__(self, method: FewShotMethod, texts: EncodedTexts) -> None:
-        self.method, self.texts = method, texts
+    def __init__(self, method: FewShotMethod, texts: EncodedTexts, name_rows: Mapping[str, int] | None = None) -> None:
+        self.method, self.texts, self.name_rows = method, texts, name_rows
 
     @torch.no_grad()
     def __call__(self, episode: Episode) -> Tensor:
-        support, query = torch.tensor(episode.support), torch.tensor(episode.query_rows)
-        scores: Tensor = self.method(self.texts.at(support), self.texts.at(query))
-        return scores
+        return score_episode(self.method, self.texts, episode, self.name_rows)
 
 
 class FineTuneScorer:

@@ -162,11 +162,12 @@ def _note(plan: ComparisonPlan, splits: Sequence[str]) -> str:
         if len(splits) <= 1
         else "* p < 0.05, one-tailed paired t-test over the split means (the splits share classes); ** also after Holm"
     )
+    named = ", every class with its name as one more example" if plan.names else ""
     return (
         f"Accuracy in %, 95 % interval over {over}; {plan.seeds} seed(s); tune {base.tune}, start {plan.start}, encoder "
         f"{base.encoder}, at most {base.stage2.episodes} training episodes, {base.stage2.batch} an update, "
-        f"{base.queries} queries a class. Beside a row, {plan.reference} is better: {test}; ° the row is better than "
-        f"{plan.reference}, after Holm."
+        f"{base.queries} queries a class{named}. Beside a row, {plan.reference} is better: {test}; ° the row is better "
+        f"than {plan.reference}, after Holm."
     )
 
 

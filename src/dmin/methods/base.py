@@ -61,6 +61,7 @@ class FewShotMethod(nn.Module):
     name: ClassVar[str]
     title: ClassVar[str]
     inputs: ClassVar[Inputs] = "vectors"
+    pooling: ClassVar[str] = "auto"  # how it likes a resting encoder to pool, where the settings leave that open
     meta_trained: ClassVar[bool] = True
     needs_memory: ClassVar[bool] = False
     episodes_from_base: ClassVar[bool] = False  # episodes are made of base classes, with base queries beside them
@@ -89,6 +90,10 @@ class FewShotMethod(nn.Module):
         named = inspect.signature(cls.__init__).parameters
         return cls(**{name: value for name, value in offered.items() if name in named}, **options)
 
+    def centre_on(self, mean: Tensor) -> None:
+        """Told the mean [d] of the base texts before training; most methods have no use for it."""
+        del mean
+
     def forward(
         self, support: Tensor, query: Tensor, mask: Tensor | None = None, base_rows: Tensor | None = None
     ) -> Tensor:
@@ -99,6 +104,11 @@ class FewShotMethod(nn.Module):
     @property
     def temperature(self) -> float:
         """What the scores are multiples of: score / temperature is the raw similarity (a cosine where there is one)."""
+        return 1.0
+
+    @property
+    def name_weight(self) -> float:
+        """How many examples a class's name is worth beside them."""
         return 1.0
 
     def prepare(self, support: Tensor) -> Tensor:

@@ -1,12 +1,13 @@
 """DMIN-plus: the ideas of Dynamic Memory Induction Networks in a form that holds on a strong sentence encoder. Ours.
 
-Kept from DMIN: a memory of base classes that support examples are read against, and a class vector that is made anew for
-each query, from the examples near it. Changed, each by one switch: a linear map brings examples and queries into one
-space (`project`); the memory is added to an example through a gate that starts closed, so that it can only help
+Kept from DMIN: a memory of base classes that classes are read against, and a class vector that is made anew for each
+query, from the examples near it. Changed, each by one switch: a text is the last and the middle layer of its encoder
+(`pooling`); a linear map brings examples and queries into one space (`project`), and starts by taking the mean of the base
+texts away (`centre`); a class that lies near base classes lies near everything, so that nearness is taken off its scores
 (`use_memory`); the examples of a class are weighed by a softmax over their cosines with the query (`use_query`).
 
-Unusual: no class vector is ever written down. With w the weights, m_i the rows and q the query, all of norm 1, the score
-is τ·(Σ w_i m_i·q) / sqrt(wᵀGw), where G holds the dot products of the class's own rows: the cost does not depend on d.
+Unusual: no class vector is ever written down. With w the weights, m_i the rows and q the query, all of norm 1, the cosine
+is (Σ w_i m_i·q) / sqrt(wᵀGw), where G holds the dot products of the class's own rows: the cost does not depend on d.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from dmin.methods.base import COSINE_EPSILON, EpisodeTensors, FewShotMethod, uni
 from dmin.routing import identity_linear
 
 CONTRAST_STEP = 0.1
+MEMORY_SHARPNESS = 10.0  # of the softmax over base classes: how much the nearest of them count
 
 
 class PlusRows(NamedTuple):
@@ -29,26 +31,33 @@ class PlusRows(NamedTuple):
     rows: Tensor  # m [..., C, K, d], of norm 1
     gram: Tensor  # m·m [..., C, K, K]
     counts: Tensor  # logarithm of what each row counts [..., C, K, 1], far below 0 where masked
+    sharpness: Tensor  # γ times the root of what the rows count together [..., C, 1, 1]
+    nearness: Tensor | None = None  # what is taken off each class's cosines [..., C, 1]
     against: Tensor | None = None  # what tells each class from the others [..., C, d]
 
 
 class DMINPlus(FewShotMethod):
-    """Projection, gated memory, induction by the query, cosine.
+    """Projection, induction by the query, cosine, less the nearness to the memory.
 
     Args:
         base_memory: W_base [N, d], a vector for each base class.
         project: learn a linear map of examples, queries and memory; False compares them as they are.
-        use_memory: read each example against the memory; False leaves it as it is.
+        centre: let the map start by taking the mean of the base texts away, which all texts share and no class is told by.
+        use_memory: hold each class against the memory; False scores it by the cosine alone.
         use_query: weigh the examples of a class by the query; False weighs them alike (a prototype).
-        sharpness: γ, how much more an example near the query counts; not learned, because episodes of a training set are
-            easier than the classes of one domain and would teach too small a number.
-        mask_own_rows: in training, hide the rows of the episode's own classes, which no novel class will have.
+        sharpness: γ, how much more an example near the query counts, times the root of how many there are: of many, a few
+            near ones are enough. Not learned, because episodes of a training set are easier than the classes of one
+            domain and would teach too small a number.
+        memory_weight: β, how much of a class's nearness to the base classes is taken off, divided by how many examples it
+            has: one may lie near everything by chance, several together hardly. Not learned, and left out while training,
+            where the classes of an episode are base classes themselves.
         scale: initial τ.
         seed: of the noise in the initial map.
     """
 
     name: ClassVar[str] = "dmin-plus"
     title: ClassVar[str] = "DMIN-plus"
+    pooling: ClassVar[str] = "layers"
     needs_memory: ClassVar[bool] = True
     learns_names: ClassVar[bool] = True
     divides_scores: bool = True
@@ -60,26 +69,25 @@ class DMINPlus(FewShotMethod):
         self,
         base_memory: Tensor,
         project: bool = True,
+        centre: bool = True,
         use_memory: bool = True,
         use_query: bool = True,
         *,
-        sharpness: float = 3.0,
+        sharpness: float = 1.25,
         contrast: int = 0,
-        mask_own_rows: bool = True,
+        memory_weight: float = 0.15,
         scale: float = 20.0,
         seed: int = 0,
     ) -> None:
         super().__init__()
         dim = base_memory.shape[1]
         generator = torch.Generator().manual_seed(seed)
-        self.base_memory = nn.Parameter(base_memory.detach().clone().float(), requires_grad=use_memory)  # [N, d]
+        self.base_memory = nn.Parameter(base_memory.detach().clone().float(), requires_grad=False)  # [N, d]
         self.project = identity_linear(dim, generator) if project else nn.Identity()
-        self.read_map = identity_linear(dim, generator) if use_memory else None
-        self.gate = nn.Parameter(torch.tensor(0.0), requires_grad=use_memory)
-        self.read_scale = nn.Parameter(torch.tensor(10.0), requires_grad=use_memory)
         self.log_name_weight = nn.Parameter(torch.tensor(0.0))
         self.scale = nn.Parameter(torch.tensor(float(scale)))
-        self.sharpness, self.use_query, self.mask_own_rows = sharpness, use_query, mask_own_rows
+        self.sharpness, self.use_query, self.centre = sharpness, use_query, centre
+        self.memory_weight = memory_weight if use_memory else 0.0
         self.contrast = contrast
         if contrast:
             self.contrast_scale = nn.Parameter(torch.tensor(2.3))  # ln c
@@ -95,6 +103,12 @@ class DMINPlus(FewShotMethod):
             raise ConfigError(f"the base memory has shape {list(base_memory.shape)}; [N, {dim}] with N > 0 is needed")
         return super().build(dim, way=way, shot=shot, base_memory=base_memory, seed=seed, **options)
 
+    def centre_on(self, mean: Tensor) -> None:
+        """Start the map at P(e - mean)."""
+        if self.centre and isinstance(self.project, nn.Linear):
+            with torch.no_grad():
+                self.project.bias.copy_(-self.project.weight @ mean.to(self.project.weight))
+
     def forward(
         self,
         support: Tensor,
@@ -103,12 +117,13 @@ class DMINPlus(FewShotMethod):
         base_rows: Tensor | None = None,
         row_weights: Tensor | None = None,
     ) -> Tensor:
-        """Scores τ·cos(q, e_c(q)) [..., L, C]."""
-        return self.score_prepared(self.adapt(support, base_rows), query, mask, row_weights)
+        """Scores τ·(cos(q, e_c(q)) - β·nearness of c) [..., L, C]."""
+        del base_rows
+        return self.score_prepared(self.prepare(support), query, mask, row_weights)
 
     @property
     def temperature(self) -> float:
-        """τ: the scores are τ times a cosine."""
+        """τ: the scores are τ times a cosine, less what the memory takes off."""
         return self.scale.item()
 
     @property
@@ -117,46 +132,43 @@ class DMINPlus(FewShotMethod):
         return self.log_name_weight.exp().item()
 
     def prepare(self, support: Tensor) -> Tensor:
-        """Each example on its own: mapped, read against the memory, of norm 1."""
-        return self.adapt(support)
-
-    def adapt(self, support: Tensor, base_rows: Tensor | None = None) -> Tensor:
-        """m = unit(x + g·R(read)) with x = unit(P·e), [..., C, K, d] -> [..., C, K, d]."""
-        rows = unit(self.project(support))
-        if self.read_map is None:
-            return rows
-        memory = unit(self.project(self.base_memory))  # [N, d]
-        attention = self._attention(rows, memory, base_rows)  # [..., C, K, N]
-        return unit(rows + self.gate * (attention @ self.read_map(memory)))
+        """Each example on its own: mapped, of norm 1."""
+        return unit(self.project(support))
 
     def base_scores(self, query: Tensor) -> Tensor:
         """τ·cos(q, W_base), both mapped: [..., L, N]."""
         return self.scale * unit(self.project(query)) @ unit(self.project(self.base_memory)).T
 
     def memory_weights(self, support: Tensor) -> Tensor | None:
-        """How much of each base class each example read: [..., N], times the gate."""
-        if self.read_map is None:
+        """What each base class takes off the score of each example's class, were it alone: [..., N]."""
+        if not self.memory_weight:
             return None
-        rows, memory = unit(self.project(support)), unit(self.project(self.base_memory))
-        return self.gate * self._attention(rows, memory, None)
-
-    def _attention(self, rows: Tensor, memory: Tensor, base_rows: Tensor | None) -> Tensor:
-        logits = self.read_scale * rows @ memory.T  # [..., C, K, N]
-        if self.mask_own_rows and self.training and base_rows is not None:
-            numbers = torch.arange(len(memory), device=rows.device)
-            own = (base_rows.unsqueeze(-1) == numbers).any(dim=-2)  # [..., N]
-            logits = logits.masked_fill(own[..., None, None, :], torch.finfo(logits.dtype).min)
-        return logits.softmax(dim=-1)
+        return -self.memory_weight * self._shares_of_memory(unit(self.project(support)))
 
     def support_side(self, prepared: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None) -> PlusRows:
-        """Adapted examples [..., C, K, d] with their Gram matrices; what a row counts becomes a term of its logit."""
+        """Prepared examples [..., C, K, d] with their Gram matrices; what a row counts becomes a term of its logit."""
         counts = torch.zeros_like(prepared[..., :1])  # [..., C, K, 1]
         if row_weights is not None:
             counts = row_weights.clamp_min(COSINE_EPSILON).log().unsqueeze(-1)
         if mask is not None:
             counts = counts.masked_fill(~mask.unsqueeze(-1), torch.finfo(counts.dtype).min)
         against = self._contrast(prepared, mask, row_weights) if self.contrast else None
-        return PlusRows(prepared, prepared @ prepared.transpose(-1, -2), counts, against)
+        examples = counts.exp().sum(dim=-2, keepdim=True)  # what the rows count together [..., C, 1, 1]
+        sharpness = self.sharpness * examples.sqrt()
+        nearness = None
+        if self.memory_weight and not self.training:
+            nearness = self.memory_weight * self._nearness(prepared, counts) / examples.squeeze(-1)
+        return PlusRows(prepared, prepared @ prepared.transpose(-1, -2), counts, sharpness, nearness, against)
+
+    def _nearness(self, prepared: Tensor, counts: Tensor) -> Tensor:
+        """The cosine of each class's prototype with the base classes nearest to it: [..., C, 1]."""
+        prototypes = unit((counts.softmax(dim=-2) * prepared).sum(dim=-2))  # [..., C, d]
+        return self._shares_of_memory(prototypes).sum(dim=-1, keepdim=True)
+
+    def _shares_of_memory(self, rows: Tensor) -> Tensor:
+        """Each base class's share of the nearness of rows of norm 1, [..., d] -> [..., N]."""
+        near = rows @ unit(self.project(self.base_memory)).T  # [..., N]
+        return (MEMORY_SHARPNESS * near).softmax(dim=-1) * near
 
     def query_side(self, query: Tensor) -> Tensor:
         """Mapped queries of norm 1, one a column: [..., d, L]."""
@@ -190,18 +202,19 @@ class DMINPlus(FewShotMethod):
     def contributions(
         self, prepared: Tensor, query: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
     ) -> Tensor:
-        """Each adapted example's exact share of each score: [..., L, C, K], adding up over K to `forward`."""
+        """Each example's exact share of each score: [..., L, C, K], adding up over K to `forward`."""
         shares = self._shares(self.support_side(prepared, mask, row_weights), self.query_side(query))
         return self.scale * shares.movedim(-1, -3)
 
     def _shares(self, support: PlusRows, queries: Tensor) -> Tensor:
-        """w_i·(m_i·q) / |Σ w_i m_i|, [..., C, K, L]: queries lie last, so that each step runs along contiguous memory."""
+        """w_i·((m_i·q) / |Σ w_i m_i| - nearness), [..., C, K, L]: queries last, so that steps run along memory."""
         near = support.rows.flatten(-3, -2) @ queries  # m_i·q, [..., C·K, L]
         near = near.view(*near.shape[:-2], *support.rows.shape[-3:-1], -1)  # [..., C, K, L]
-        logits = torch.add(support.counts, near, alpha=self.sharpness) if self.use_query else support.counts
+        logits = torch.addcmul(support.counts, support.sharpness, near) if self.use_query else support.counts
         weights = logits.softmax(dim=-2)  # [..., C, K, L]; L is 1 where the query has no say
         squared = ((support.gram @ weights) * weights).sum(dim=-2, keepdim=True)  # |e_c|², [..., C, 1, L]
-        return weights * near * torch.rsqrt(squared.clamp_min(COSINE_EPSILON**2))
+        shares = weights * near * torch.rsqrt(squared.clamp_min(COSINE_EPSILON**2))
+        return shares if support.nearness is None else shares - weights * support.nearness.unsqueeze(-1)
 
     def episode_loss(self, episodes: EpisodeTensors) -> tuple[Tensor, Tensor]:
         """Cross-entropy; where the last support row is the class's name, it weighs what is learned for it."""

@@ -79,7 +79,9 @@ class TrainConfig(_Settings):
     text_column: str = "text"
     label_column: str = "label"
     encoder: str = Field(default="default", description="embedded default, a folder, or a Hugging Face id")
-    pooling: Literal["auto", "cls", "mean"] = "auto"
+    pooling: Literal["auto", "cls", "mean", "layers"] = Field(
+        default="auto", description="tokens' states to a vector; auto: what suits encoder and method"
+    )
     max_length: int = Field(default=64, ge=4, description="tokens of a text, at most")
     method: str = "dmin-plus"
     options: dict[str, Any] = Field(default_factory=dict, description="the method's own options")

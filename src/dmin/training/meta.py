@@ -14,7 +14,7 @@ from dmin.encoder import EncoderNetwork
 from dmin.methods import EpisodeTensors, FewShotMethod
 from dmin.methods.base import Inputs
 from dmin.training.config import MetaSettings
-from dmin.training.sources import Encoded, TextSource, TokenIds, encode_inputs, take
+from dmin.training.sources import Encoded, EncodedTexts, TextSource, TokenIds, encode_inputs, take
 
 
 class EpisodeBatch:
@@ -149,18 +149,47 @@ class MetaStage:
         correct = torch.zeros(len(self.validation), dtype=torch.float64)
         mine = range(self.accelerator.process_index, len(self.validation), self.accelerator.num_processes)
         episodes = [self.validation.episodes[number] for number in mine]
-        accuracies = episode_accuracies(self.network.method, self.source, episodes)
+        names = self.name_rows if self.names == 1 else None  # else the harder question is asked
+        accuracies = episode_accuracies(self.network.method, self.source, episodes, names)
         for number, accuracy in zip(mine, accuracies, strict=True):
             correct[number] = accuracy
         return float(self.accelerator.reduce(correct, "sum").mean())
 
 
-def episode_accuracies(method: FewShotMethod, source: TextSource, episodes: Sequence[Episode]) -> list[float]:
+def score_episode(
+    method: FewShotMethod, texts: EncodedTexts, episode: Episode, name_rows: Mapping[str, int] | None = None
+) -> Tensor:
+    """Scores [L, C] of an episode's queries; with names, each class's name is one more row of its support.
+
+    A method that learned what a name is worth weighs it so; for the others it is an example like any other.
+    """
+    support = torch.tensor(episode.support)  # [C, K]
+    if name_rows is not None:
+        support = torch.cat([support, torch.tensor([[name_rows[label]] for label in episode.classes])], dim=-1)
+    rows, query = texts.at(support), texts.at(torch.tensor(episode.query_rows))
+    if name_rows is None or not isinstance(rows, Tensor) or not isinstance(query, Tensor):
+        scores: Tensor = method(rows, query)
+    else:
+        weights = torch.ones(rows.shape[:-1], device=rows.device)  # [C, K + 1]
+        weights[:, -1] = method.name_weight
+        scores = method.score_prepared(method.prepare(rows), query, None, weights)
+    return scores
+
+
+def episode_accuracies(
+    method: FewShotMethod,
+    source: TextSource,
+    episodes: Sequence[Episode],
+    name_rows: Mapping[str, int] | None = None,
+) -> list[float]:
     """Accuracy of each episode by the method and the encoder as they are now; each text is encoded once."""
-    table = source.snapshot(row for episode in episodes for rows in (*episode.support, *episode.query) for row in rows)
+    used = {row for episode in episodes for rows in (*episode.support, *episode.query) for row in rows}
+    if name_rows is not None:
+        used |= {name_rows[label] for episode in episodes for label in episode.classes}
+    table = source.snapshot(used)
     accuracies = []
     for episode in episodes:
-        scores = method(table.at(torch.tensor(episode.support)), table.at(torch.tensor(episode.query_rows)))
+        scores = score_episode(method, table, episode, name_rows)
         right = scores.argmax(-1).cpu() == torch.tensor(episode.query_labels)
         accuracies.append(float(right.double().mean()))
     return accuracies

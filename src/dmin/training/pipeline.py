@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from dmin.encoder import Encoder, VectorCache
+from dmin.encoder import VectorCache
 from dmin.errors import ConfigError
 from dmin.files import write_atomic
 from dmin.methods import FewShotMethod, method_class
@@ -24,7 +24,7 @@ from dmin.training.loop import Loop
 from dmin.training.lora import add_lora, merge_lora
 from dmin.training.metrics import MetricLog
 from dmin.training.model import HeadInfo, TrainedModel, save_model
-from dmin.training.stages import build_head, open_source, train_stage1, train_stage2
+from dmin.training.stages import build_head, open_encoder, open_source, train_stage1, train_stage2
 from dmin.training.supervised import hold_out
 from dmin.training.task import check_method, prepare_task
 
@@ -57,9 +57,7 @@ class Trainer:
         self.task = prepare_task(config, warn)
         if not method_class(config.method).meta_trained:
             raise ConfigError(f"{config.method} has nothing to train: use it in dmin compare")
-        self.encoder = Encoder(
-            config.encoder, pooling=config.pooling, max_length=config.max_length, device=config.device
-        )
+        self.encoder = open_encoder(config)
         check_method(config, self.task, self.encoder.width)
 
     def run(self) -> TrainedModel:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from dmin.encoder import Encoder, VectorCache
 from dmin.errors import ConfigError
-from dmin.methods import FewShotMethod, create
+from dmin.methods import FewShotMethod, create, method_class
 from dmin.methods.base import Inputs
 from dmin.threads import one_thread
 from dmin.training.checkpoint import Checkpoint, LoopState
@@ -25,10 +25,27 @@ from dmin.training.words import seen_words_learn
 
 @dataclass(frozen=True)
 class BaseKnowledge:
-    """What stage 1 hands over: the memory W_base [N, d], rescaled, and the scale τ."""
+    """What stage 1 hands over: the memory W_base [N, d], rescaled, the scale τ, and the mean of the base texts [d]."""
 
     memory: Tensor
     scale: float
+    mean: Tensor
+
+
+def open_encoder(config: TrainConfig) -> Encoder:
+    """The encoder that the settings ask for, with the pooling that suits the method where they leave that open."""
+    return Encoder(config.encoder, pooling=chosen_pooling(config), max_length=config.max_length, device=config.device)
+
+
+def chosen_pooling(config: TrainConfig) -> str:
+    """The pooling of the settings; "auto" with a resting encoder is the method's own, if it has one.
+
+    A tuned encoder starts alike for every method, and can bring into its last layer what a method needs.
+    """
+    method = method_class(config.method)
+    if method.inputs == "tokens" and config.pooling == "layers":
+        return "auto"  # it does not pool
+    return method.pooling if config.pooling == "auto" and config.tune == "none" else config.pooling
 
 
 def open_source(
@@ -61,7 +78,8 @@ def train_stage1(
         loop.run(stage, rates, resumed)
     encoder.refresh()
     rows = torch.tensor([row for label in task.base_classes for row in task.corpus.by_class[label]])
-    return BaseKnowledge(memory_from(network.weight, source.vectors(rows)), network.scale.item())
+    vectors = source.vectors(rows)  # [n, d]
+    return BaseKnowledge(memory_from(network.weight, vectors), network.scale.item(), vectors.mean(dim=0))
 
 
 def build_head(config: TrainConfig, task: Task, dim: int, knowledge: BaseKnowledge | None) -> FewShotMethod:
@@ -79,6 +97,8 @@ def build_head(config: TrainConfig, task: Task, dim: int, knowledge: BaseKnowled
         and knowledge.scale is not None
     ):
         scale.data.fill_(knowledge.scale)
+    if knowledge:
+        method.centre_on(knowledge.mean)
     return method
 
 

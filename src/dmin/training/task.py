@@ -107,8 +107,9 @@ def open_corpus(config: TrainConfig) -> Corpus:
 def make_sampler(config: TrainConfig, corpus: Corpus, classes: Sequence[str]) -> EpisodeSampler | VariedSampler:
     """Training episodes: of one shape, or of varied ones."""
     settings = config.stage2
-    if settings.names and not method_class(config.method).learns_names:
-        raise ConfigError(f"stage2.names: {config.method} cannot learn from class names; dmin-plus can")
+    method = method_class(config.method)
+    if settings.names and (method.tied_to == "shot" or (settings.names < 1 and not method.learns_names)):
+        raise ConfigError(f"stage2.names: {config.method} cannot learn from class names now and then; dmin-plus can")
     if settings.ways is None and settings.shots is None:
         return EpisodeSampler(corpus, classes, config.way, config.shot, config.queries, config.seed)
     ways, shots = settings.ways or (config.way, config.way), settings.shots or (config.shot,)
