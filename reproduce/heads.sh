@@ -20,21 +20,18 @@ train() {
     head shipped banking77,clinc150,hwu64 233/58/0
 }
 
-measure() { # all classes at once, 5 and 10 examples, with and without names; then strangers
-    for set in banking77 clinc150 hwu64; do
-        for shot in 5 10; do
-            for names in names no-names; do
-                dmin evaluate "$out/without-$set" --examples "$(board $set train_$shot)" --test "$(board $set test)" \
-                    --$names --out "$out/leaderboard/$set-$shot-$names"
-            done
-        done
+both() { # SET SHOT EXAMPLES: the sibling, and the encoder as it is, with and without names
+    for names in names no-names; do
+        dmin evaluate "$out/without-$1" --examples "$3" --test "$(board $1 test)" --$names --out "$out/leaderboard/$1-$2-$names"
+        dmin evaluate nearest --examples "$3" --test "$(board $1 test)" --$names --out "$out/leaderboard/plain-$1-$2-$names"
     done
-    for set in banking77 clinc150 hwu64; do # one example a class, where names matter most
+}
+
+measure() { # all classes at once, 1, 5 and 10 examples; then strangers
+    for set in banking77 clinc150 hwu64; do
         python reproduce/first_examples.py "$(board $set train_5)" "$out/$set-train_1.jsonl"
-        for names in names no-names; do
-            dmin evaluate "$out/without-$set" --examples "$out/$set-train_1.jsonl" --test "$(board $set test)" \
-                --$names --out "$out/leaderboard/$set-1-$names"
-        done
+        both $set 1 "$out/$set-train_1.jsonl" # where names matter most
+        for shot in 5 10; do both $set $shot "$(board $set train_$shot)"; done
     done
     dmin evaluate "$out/without-clinc150" --examples "$(board clinc150 train_5)" --test "$(board clinc150 test)" \
         --outside "$DMIN_DATA/clinc150/oos.jsonl" --reject auto --out "$out/leaderboard/refusal"

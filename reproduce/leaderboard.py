@@ -15,10 +15,13 @@ from dmin.files import write_atomic
 SETS, SHOTS = ("banking77", "clinc150", "hwu64"), (5, 10)
 COLUMNS = [(name, shot) for name in SETS for shot in SHOTS]
 NAMES = {"no-names": "", "names": " + names"}
-ROWS: dict[str, Callable[[Any], float]] = {
-    "nearest prototype": lambda found: found["beside"]["nearest"],
-    "logistic regression": lambda found: found["beside"]["logistic"],
-    "DMIN-plus, sibling head": lambda found: found["accuracy"],
+# Which model's assessment, and what of it.
+ROWS: dict[str, tuple[str, Callable[[Any], float]]] = {
+    "nearest prototype": ("plain-", lambda found: found["beside"]["nearest"]),
+    "logistic regression": ("plain-", lambda found: found["beside"]["logistic"]),
+    "nearest prototype, two layers": ("", lambda found: found["beside"]["nearest"]),
+    "logistic regression, two layers": ("", lambda found: found["beside"]["logistic"]),
+    "DMIN-plus, sibling head": ("", lambda found: found["accuracy"]),
 }
 INTRODUCTION = """\
 # All classes at once
@@ -26,8 +29,9 @@ INTRODUCTION = """\
 Made by `reproduce/heads.sh train measure` (and `reproduce/setfit_rows.py` for SetFit). Accuracy in % on the public
 leaderboard's test texts, all classes at once, 5 or 10 examples a class, embedded encoder frozen. A sibling head never
 saw the set that it is measured on, nor any test text, and takes no gradient step at fit. Rows with names are a part of
-their own: each class's name counts as one more example (for DMIN-plus as many as it learned). Best of each part in
-bold.
+their own: each class's name counts as one more example (for DMIN-plus as many as it learned). Rows of two layers have
+the vectors of DMIN-plus (the last and the middle layer), the rows above them the mean over the last. Best of each part
+in bold.
 """
 
 
@@ -43,16 +47,20 @@ class Results:
         path = self.folder.joinpath(*parts)
         return json.loads(path.read_text()) if path.is_file() else None
 
-    def cell(self, name: str, shot: int, kind: str) -> Any:
+    def cell(self, name: str, shot: int, kind: str, model: str = "") -> Any:
         """One assessment."""
-        return self.read(f"{name}-{shot}-{kind}", "assessment.json")
+        return self.read(f"{model}{name}-{shot}-{kind}", "assessment.json")
+
+    def row(self, title: str, columns: Sequence[tuple[str, int]], kind: str) -> list[float | None]:
+        """The accuracies of one row."""
+        model, read = ROWS[title]
+        return [read(self.cell(name, shot, kind, model)) for name, shot in columns]
 
     def rows(self) -> list[tuple[str, list[float | None]]]:
         """Rows without names, SetFit among them, then rows with names."""
         found: list[tuple[str, list[float | None]]] = []
         for kind, suffix in NAMES.items():
-            cells = [self.cell(name, shot, kind) for name, shot in COLUMNS]
-            found += [(title + suffix, [read(cell) for cell in cells]) for title, read in ROWS.items()]
+            found += [(title + suffix, self.row(title, COLUMNS, kind)) for title in ROWS]
             if kind == "no-names":
                 peer = [self.setfit.get(f"{name}-{shot}", {}).get("accuracy") for name, shot in COLUMNS]
                 found.append(("SetFit, num_iterations=5", peer))
@@ -83,9 +91,9 @@ def page(results: Results) -> str:
             f"SetFit trains the encoder at fit: {seconds} (beside other jobs). The other rows fit in seconds.",
         ]
     one = [
-        (title + suffix, [read(results.cell(name, 1, kind)) for name in SETS])
+        (title + suffix, results.row(title, [(name, 1) for name in SETS], kind))
         for kind, suffix in NAMES.items()
-        for title, read in ROWS.items()
+        for title in ROWS
     ]
     lines += ["", "## One example a class", "", "The first of the five.", "", *table(SETS, one)]
     lines += ["", "## Probabilities", ""]

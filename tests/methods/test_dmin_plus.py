@@ -124,7 +124,7 @@ def test_what_was_read_from_the_memory_and_the_base_classes() -> None:
     method, rows = build(), random(3, DIM)
     weights = method.memory_weights(rows)
     taken = torch.stack([taken_off(method, row) for row in method.prepare(rows)])
-    assert weights is not None and torch.allclose(weights.sum(-1), -taken)
+    assert weights is not None and torch.allclose(weights.sum(-1), -taken / 3)
     assert build(use_memory=False).memory_weights(random(3, DIM)) is None
     assert method.base_scores(method.base_memory[2:3]).argmax() == 2
 

@@ -146,7 +146,7 @@ class FewShotMethod(nn.Module):
         raise TypeError(f"{type(self).__name__} does not divide its scores among the examples")
 
     def memory_weights(self, support: Tensor) -> Tensor | None:
-        """How much of each base class each example [..., d] took up: [..., N]; None where no memory is read."""
+        """What each base class gave to (or took from) each example of a class [K, d]: [K, N]; None without a memory."""
         del support
         return None
 

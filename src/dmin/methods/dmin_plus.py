@@ -140,10 +140,10 @@ class DMINPlus(FewShotMethod):
         return self.scale * unit(self.project(query)) @ unit(self.project(self.base_memory)).T
 
     def memory_weights(self, support: Tensor) -> Tensor | None:
-        """What each base class takes off the score of each example's class, were it alone: [..., N]."""
+        """What each base class takes off the cosines of a class of examples [K, d], by each of them: [K, N]."""
         if not self.memory_weight:
             return None
-        return -self.memory_weight * self._shares_of_memory(unit(self.project(support)))
+        return -self.memory_weight * self._shares_of_memory(unit(self.project(support))) / len(support)
 
     def support_side(self, prepared: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None) -> PlusRows:
         """Prepared examples [..., C, K, d] with their Gram matrices; what a row counts becomes a term of its logit."""
