@@ -6,6 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH="$PWD/.venv/bin:$PATH"
 out=runs/heads
+: "${DMIN_DATA:?must name the folder of the public sets}"
 board() { echo "$DMIN_DATA/$1/leaderboard/$2.jsonl"; }
 tests="$(board banking77 test),$(board clinc150 test),$(board hwu64 test)"
 

@@ -93,6 +93,8 @@ def test_full_fine_tuning_says_how_many_episodes_it_had(
     table = build_tables(made.plan, made.results())[0]
     assert table.cells["finetune", (2, 1)].episodes == 3 and table.cells["nearest", (2, 1)].episodes == 6
     assert table.cells["finetune", (2, 1)].p_value is not None
+    few = run(ComparisonPlan(some.base, some.data, some.splits, rows[:1], (2,), (1,), 1, 2), tmp_path / "few")
+    assert few.results()[0].title == "BERT fine-tune (2 episodes)"
 
 
 def test_an_interrupted_comparison_goes_on(data: Path, tiny_encoder_folder: Path, tmp_path: Path) -> None:

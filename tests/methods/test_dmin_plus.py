@@ -129,6 +129,17 @@ def test_what_was_read_from_the_memory_and_the_base_classes() -> None:
     assert method.base_scores(method.base_memory[2:3]).argmax() == 2
 
 
+def test_what_the_rows_of_the_memory_have_in_common_tells_no_class() -> None:
+    """Stage 1 leaves it open, so a shift of all rows changes nothing; a memory of one row is left as it is."""
+    method, moved, query = build(), build(), random(5, DIM, seed=1)
+    moved.base_memory.data += random(DIM, seed=8)
+    assert torch.allclose(method.base_scores(query), moved.base_scores(query), atol=1e-9)
+    as_they_are = build(centre=False)
+    assert not torch.allclose(method.base_scores(query), as_they_are.base_scores(query), atol=1e-3)
+    one = DMINPlus(random(1, DIM).float()).double().eval()
+    assert one.base_scores(query).abs().max() > 0.1
+
+
 def test_the_memory_must_fit() -> None:
     with pytest.raises(ConfigError, match="needs a base memory"):
         create("dmin-plus", DIM, way=5, shot=1)

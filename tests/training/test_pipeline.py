@@ -53,7 +53,8 @@ def test_a_run_folder_holds_what_it_promises(settings: dict[str, Any], tmp_path:
     assert head["format"] == 1 and len(head["base_classes"]) == 5 and head["calibration"] is None
     loaded = load_model(out)
     assert loaded.info == model.info
-    support, query = torch.randn(3, 2, 24), torch.randn(4, 24)
+    width = 48 if tune == "none" else 24  # two layers of a resting encoder
+    support, query = torch.randn(3, 2, width), torch.randn(4, width)
     with torch.no_grad():
         assert torch.equal(loaded.method(support, query), model.method(support, query))
     texts = ["guitar song", "boat and tide"]
@@ -128,6 +129,15 @@ def test_mistakes_are_found_before_anything_is_written(
 ) -> None:
     with pytest.raises(DminError, match=message):
         train({**settings, **change}, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_precision_that_breaks_is_refused_before_anything_is_written(
+    settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dmin.training.stages.breaks_on_bf16", lambda device: True)
+    with pytest.raises(ConfigError, match="use precision=float32"):
+        train({**settings, "tune": "full", "precision": "bf16"}, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

@@ -285,7 +285,7 @@ class _Bench:
         scorer, used = self._scorer(config, task, method.eval(), episodes)
         results = run_episodes(scorer, used, description=job.label)
         return JobResult(
-            job, task.split_name, self._title(job, method), results.accuracies, used.hash,
+            job, task.split_name, self._title(job, method, len(used)), results.accuracies, used.hash,
             time.perf_counter() - began, peak_memory(), trained,
         )  # fmt: skip
 
@@ -327,12 +327,10 @@ class _Bench:
         texts = source.snapshot([*task.rows("test"), *task.name_rows.values()])
         return MethodScorer(method, texts, task.name_rows), episodes
 
-    def _title(self, job: Job, method: FewShotMethod) -> str:
+    def _title(self, job: Job, method: FewShotMethod, episodes: int) -> str:
         title = job.row.title or method_class(job.row.method).title
         if isinstance(method, FineTune):
-            title = (
-                FineTune.head_title if self.plan.base.tune == "none" else f"{title} ({FINE_TUNED_EPISODES} episodes)"
-            )
+            title = FineTune.head_title if self.plan.base.tune == "none" else f"{title} ({episodes} episodes)"
         return f"{title} ({method.note})" if method.note else title
 
 

@@ -136,8 +136,14 @@ class DMINPlus(FewShotMethod):
         return unit(self.project(support))
 
     def base_scores(self, query: Tensor) -> Tensor:
-        """τ·cos(q, W_base), both mapped: [..., L, N]."""
-        return self.scale * unit(self.project(query)) @ unit(self.project(self.base_memory)).T
+        """τ·cos(q, W_base), both mapped: [..., L, N].
+
+        Stage 1 leaves open what its rows have in common, so with `centre` they are taken around their own mean.
+        """
+        rows = self.project(self.base_memory)  # [N, d]
+        if self.centre and isinstance(self.project, nn.Linear) and len(rows) > 1:
+            rows = rows - rows.mean(dim=0)
+        return self.scale * unit(self.project(query)) @ unit(rows).T
 
     def memory_weights(self, support: Tensor) -> Tensor | None:
         """What each base class takes off the cosines of a class of examples [K, d], by each of them: [K, N]."""

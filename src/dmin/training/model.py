@@ -142,7 +142,10 @@ def load_model(model: str | Path, *, device: str | None = None, backend: str = "
     try:
         method.load_state_dict(tensors)
     except RuntimeError as error:
-        raise ModelError(f"{folder}: head.safetensors does not fit head.json: {error}") from error
+        raise ModelError(
+            f"{folder}: head.safetensors does not fit head.json (was it trained by another version? then train it anew): "
+            f"{error}"
+        ) from error
     return TrainedModel(encoder, method.to(encoder.network.device).eval(), info)
 
 

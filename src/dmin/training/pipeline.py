@@ -24,7 +24,7 @@ from dmin.training.loop import Loop
 from dmin.training.lora import add_lora, merge_lora
 from dmin.training.metrics import MetricLog
 from dmin.training.model import HeadInfo, TrainedModel, save_model
-from dmin.training.stages import build_head, open_encoder, open_source, train_stage1, train_stage2
+from dmin.training.stages import build_head, open_encoder, open_source, train_stage1, train_stage2, wants_bf16
 from dmin.training.supervised import hold_out
 from dmin.training.task import check_method, prepare_task
 
@@ -59,6 +59,7 @@ class Trainer:
             raise ConfigError(f"{config.method} has nothing to train: use it in dmin compare")
         self.encoder = open_encoder(config)
         check_method(config, self.task, self.encoder.width)
+        wants_bf16(config, self.encoder)  # what this machine cannot do is said before anything is written
 
     def run(self) -> TrainedModel:
         """Train both stages, write `model/`, return the trained model."""
