@@ -25,14 +25,14 @@ TEST = Corpus.from_mapping(
 
 
 def test_what_is_measured(tmp_path: Path) -> None:
-    classifier = FewShotClassifier(device="cpu", reject=0.3, unknown_label="?").fit(EXAMPLES)
+    classifier = FewShotClassifier(device="cpu", reject=0.4, unknown_label="?").fit(EXAMPLES)
     found = assess(classifier, TEST, ["the capital of France"])
     inside = [(t, n) for t, n in zip(TEST.texts, TEST.labels, strict=True) if n != "chess"]
     answers = classifier.predict([text for text, _ in inside]).tolist()
     right = sum(answer == label for answer, (_, label) in zip(answers, inside, strict=True))
     assert found.texts == 7 and found.quality.accuracy == pytest.approx(right / 7)
     assert found.separation is not None and found.separation.strangers == 3 and found.separation.auroc > 0.9
-    assert found.refused is not None and found.refused[1] == 1.0 and found.threshold == 0.3
+    assert found.refused is not None and found.refused[1] == 1.0 and found.threshold == 0.4
     assert set(found.beside) == {"nearest", "logistic"} and all(0 <= value <= 1 for value in found.beside.values())
     found.write(tmp_path)
     stored = json.loads((tmp_path / "assessment.json").read_text())

@@ -449,7 +449,7 @@ def test_other_parameters_after_a_fit_take_effect_at_the_next(run_folder: Path) 
 
 
 def test_an_answer_holds_all_there_is_to_say() -> None:
-    classifier = FewShotClassifier(device="cpu", reject=0.3, unknown_label="?").fit(EXAMPLES)
+    classifier = FewShotClassifier(device="cpu", reject=0.4, unknown_label="?").fit(EXAMPLES)
     texts = ["give my money back", "who won the chess game"]
     first, second = classifier.answer(texts, k=2)
     assert first.label == "refund" and not first.refused and second.label == "?" and second.refused

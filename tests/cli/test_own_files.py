@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from dmin.cli.app import run
+from dmin.training import load_model
 from tests.training.runs import SETTINGS
 
 EXAMPLES = {
@@ -98,6 +100,11 @@ def test_model_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str], word
     head = tmp_path / "head"
     assert run(["model", "head", str(out), "--out", str(head), "--notes", str(tmp_path / "notes.md")]) == 0
     assert {path.name for path in head.iterdir()} == {"head.json", "head.safetensors", "README.md"}
+    sizes = [(folder / "head.safetensors").stat().st_size for folder in (head, out / "model")]
+    assert sizes[0] < 0.7 * sizes[1]  # in half precision
+    kept, whole = (load_model(folder, device="cpu").method for folder in (head, out))
+    for name, tensor in kept.state_dict().items():
+        assert tensor.dtype == torch.float32 and torch.allclose(tensor, whole.state_dict()[name], rtol=1e-3, atol=1e-4)
     card = (head / "README.md").read_text()
     assert "English only." in card and "DMIN-plus" in card and "± " in card
     examples = tmp_path / "e.json"

@@ -12,7 +12,8 @@ def test_it_is_small_whole_and_belongs_to_the_embedded_encoder(embedded_encoder:
     folder = shipped_head()
     assert sum(path.stat().st_size for path in folder.iterdir()) < 3_000_000
     model = load_model(folder, device="cpu")
-    assert model.encoder.fingerprint == embedded_encoder.fingerprint
+    assert model.encoder.fingerprint == Encoder(pooling=model.info.pooling, device="cpu").fingerprint
+    assert model.encoder.pooling == "layers" and model.encoder.width == 2 * embedded_encoder.width
     assert model.info.calibration is not None and model.info.method == "dmin-plus"
     assert len(model.info.base_classes) == len(model.method.base_memory)
 

@@ -41,7 +41,7 @@ def head(
     max_length: int | None = typer.Option(None, help="Tokens of a text, at most, when the head is used."),
     notes: Path | None = typer.Option(None, help="A Markdown file that ends the card: results, licences, limits."),
 ) -> None:
-    """Keep a head without its encoder: a few hundred kilobytes that belong to the embedded encoder.
+    """Keep a head without its encoder: a megabyte or two, in half precision, that belong to the embedded encoder.
 
     \b
     dmin model head runs/mine --out mine-head
@@ -58,7 +58,7 @@ def head(
     if trained.encoder.fingerprint != Encoder("default", pooling=trained.info.pooling).fingerprint:
         raise ConfigError(f"{run}: its encoder was tuned; a head alone works with the embedded encoder only")
     kept = replace(trained.info, max_length=max_length or trained.info.max_length)
-    save_head(out, TrainedModel(trained.encoder, trained.method, kept))
+    save_head(out, TrainedModel(trained.encoder, trained.method, kept), half=True)
     write_atomic(out / "README.md", model_card(kept, read_cells(Path(run)), _notes(notes)))
     typer.echo(f"written: {out}")
 

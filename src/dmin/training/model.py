@@ -64,9 +64,12 @@ def save_model(folder: Path, model: TrainedModel) -> None:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def save_head(folder: Path, model: TrainedModel) -> None:
-    """Write `head.safetensors` and `head.json`."""
-    write_tensors(folder / "head.safetensors", model.method.state_dict())
+def save_head(folder: Path, model: TrainedModel, *, half: bool = False) -> None:
+    """Write `head.safetensors` and `head.json`; with `half`, matrices in half precision, which is half the size."""
+    tensors = model.method.state_dict()
+    if half:
+        tensors = {name: tensor.half() if tensor.ndim > 1 else tensor for name, tensor in tensors.items()}
+    write_tensors(folder / "head.safetensors", tensors)
     info = model.info
     write_json(
         folder / "head.json",
