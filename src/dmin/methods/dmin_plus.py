@@ -48,6 +48,7 @@ class DMINPlus(FewShotMethod):
         sharpness: γ, how much more an example near the query counts, times the root of how many there are: of many, a few
             near ones are enough. Not learned, because episodes of a training set are easier than the classes of one
             domain and would teach too small a number.
+        contrast: so many rounds that find directions that tell the classes apart; then they depend on each other. 0: none.
         memory_weight: β, how much of a class's nearness to the base classes is taken off, divided by how many examples it
             has: one may lie near everything by chance, several together hardly. Not learned, and left out while training,
             where the classes of an episode are base classes themselves.
