@@ -32,10 +32,9 @@ def choose_pooling(name: str, pooling: str) -> Pooling:
     """Resolve "auto": mean for the embedded encoder, which was trained with it; [CLS], as in the paper, otherwise."""
     if pooling == "auto":
         return "mean" if name == DEFAULT else "cls"
-    for known in get_args(Pooling):
-        if pooling == known:
-            return cast(Pooling, known)
-    raise ConfigError(f"pooling {pooling!r}: use 'cls', 'mean', 'layers' or 'auto'")
+    if pooling not in get_args(Pooling):
+        raise ConfigError(f"pooling {pooling!r}: use 'cls', 'mean', 'layers' or 'auto'")
+    return cast(Pooling, pooling)
 
 
 def load(name: str) -> tuple[Any, Any]:

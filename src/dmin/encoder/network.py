@@ -73,8 +73,7 @@ class EncoderNetwork(nn.Module):
 
     def token_states(self, batch: TokenBatch) -> Tensor:
         """Last hidden states [n, t, d]."""
-        states: Tensor = self.backbone(input_ids=batch.ids, attention_mask=batch.mask.long()).last_hidden_state
-        return states
+        return self._last_states(batch.ids, batch.mask)
 
     def forward(self, rows: Sequence[Sequence[int]]) -> Tensor:
         """Token ids of n texts -> vectors [n, d]."""
@@ -85,8 +84,12 @@ class EncoderNetwork(nn.Module):
         """Token ids [n, t] with mask [n, t] -> vectors [n, d]."""
         if self.pooling == "layers":
             return self._two_layers(ids, mask)
-        states = self.backbone(input_ids=ids, attention_mask=mask.long()).last_hidden_state  # [n, t, d]
+        states = self._last_states(ids, mask)  # [n, t, d]
         return states[:, 0] if self.pooling == "cls" else mean_state(states, mask)
+
+    def _last_states(self, ids: Tensor, mask: Tensor) -> Tensor:
+        states: Tensor = self.backbone(input_ids=ids, attention_mask=mask.long()).last_hidden_state
+        return states
 
     def _two_layers(self, ids: Tensor, mask: Tensor) -> Tensor:
         """The last layer and the one at half depth, whose share is set by norm because layers differ in size."""

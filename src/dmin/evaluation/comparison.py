@@ -252,6 +252,7 @@ class _Bench:
 
     def __init__(self, plan: ComparisonPlan, job: Job, warn: Callable[[str], None]) -> None:
         self.plan, self.group, self.warn = plan, (job.data, job.split, job.seed), warn
+        # (A BiLSTM starts alike for every seed of the trainings.)
         self.encoder = _encoder(plan.config(job).model_copy(update={"seed": plan.base.seed}))
         self.corpus = _corpus(plan, job)
         self.accelerator = make_accelerator(plan.base)

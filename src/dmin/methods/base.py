@@ -67,11 +67,13 @@ class FewShotMethod(nn.Module):
     episodes_from_base: ClassVar[bool] = False  # episodes are made of base classes, with base queries beside them
     freezes_encoder: bool = False  # stage 2 leaves the encoder as stage 1 made it
     learning_rate: ClassVar[float] = 1e-3  # of its own weights, unless the configuration says otherwise
-    scalar_learning_rate: ClassVar[float | None] = None  # of its gates and scales; None: like the other weights
+    scalar_learning_rate: ClassVar[float | None] = (
+        None  # of its scales and single weights; None: like the other weights
+    )
     tied_to: ClassVar[Literal["way", "shot"] | None] = None  # works for the C or K that it was trained for only
     learns_names: ClassVar[bool] = False  # can be trained with class names among the support
     divides_scores: bool = False  # `contributions` says what each example gave
-    gives_cosines: bool = False  # score / temperature is a cosine, each class scored on its own
+    gives_cosines: bool = False  # score / temperature is a cosine, or one less a constant of its class
     joint: bool = False  # a class's score depends on which other classes there are
 
     @property

@@ -87,7 +87,7 @@ class DMINPlus(FewShotMethod):
         self.project = identity_linear(dim, generator) if project else nn.Identity()
         self.log_name_weight = nn.Parameter(torch.tensor(0.0))
         self.scale = nn.Parameter(torch.tensor(float(scale)))
-        self.sharpness, self.use_query, self.centre = sharpness, use_query, centre
+        self.sharpness, self.use_query, self.centre = sharpness, use_query, centre and project
         self.memory_weight = memory_weight if use_memory else 0.0
         self.contrast = contrast
         if contrast:
@@ -142,7 +142,7 @@ class DMINPlus(FewShotMethod):
         Stage 1 leaves open what its rows have in common, so with `centre` they are taken around their own mean.
         """
         rows = self.project(self.base_memory)  # [N, d]
-        if self.centre and isinstance(self.project, nn.Linear) and len(rows) > 1:
+        if self.centre and len(rows) > 1:
             rows = rows - rows.mean(dim=0)
         return self.scale * unit(self.project(query)) @ unit(rows).T
 

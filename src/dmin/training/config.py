@@ -57,7 +57,7 @@ class MetaSettings(_Settings):
         default=False, description="keep stage 1's held-out texts out of the episodes too, for calibrating keep_base"
     )
     scalar_learning_rate: float | None = Field(
-        default=None, gt=0, description="of gates and scales; the method's default without one"
+        default=None, gt=0, description="of scales and single weights; the method's default without one"
     )
 
 

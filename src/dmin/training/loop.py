@@ -63,7 +63,9 @@ class LoopSettings:
     warm_up: float
     clip: float
     seed: int
-    scalar_learning_rate: float | None = None  # of gates and scales of the head; without one, like its other weights
+    scalar_learning_rate: float | None = (
+        None  # of the head's scales and single weights; without one, like its other weights
+    )
 
 
 class Loop:
