@@ -18,9 +18,9 @@ import torch
 
 from benchmarks.common import Result
 from dmin import FewShotClassifier
-from dmin.classifier.bulk import classify_file, read_texts
-from dmin.classifier.distributed import classify_files
-from dmin.classifier.fields import answer_fields
+from dmin.bulk.fields import answer_fields
+from dmin.bulk.files import classify_file, read_texts
+from dmin.bulk.ray import classify_files
 from dmin.data import load_corpus
 
 CLASSES, EXAMPLES = 15, 5

@@ -13,10 +13,10 @@ import torch
 
 from benchmarks.common import Result, middle, short_texts, take_turns
 from benchmarks.routing import WIDTH
-from dmin.classifier.model import Model
-from dmin.classifier.support import ClassSupport, Knowledge
+from dmin.classifier.scoring import Model
+from dmin.classifier.state import ClassSupport, Knowledge
 from dmin.encoder import Encoder
-from dmin.training import load_model, shipped_head
+from dmin.model import load_model, shipped_head
 
 PICTURE = Path(__file__).with_name("costs.png")
 CLASSES = (10, 30, 100, 300, 1000, 3000, 10_000)

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 
 from benchmarks.common import Result, middle, peak_above, ratio, spread, take_turns, threads
-from dmin.classifier.model import Model
-from dmin.classifier.support import ClassSupport, Knowledge
+from dmin.classifier.scoring import Model
+from dmin.classifier.state import ClassSupport, Knowledge
 from dmin.methods import create
 from dmin.methods.base import cosine
 from dmin.routing import DynamicMemoryRouting, pearson, squash
-from dmin.routing_gram import gram_cosine, gram_queries, gram_rows
+from dmin.routing.gram import gram_cosine, gram_queries, gram_rows
 
 CLASSES, EXAMPLES, QUERIES, WIDTH = 150, 5, 64, 384
 REPETITIONS = 15

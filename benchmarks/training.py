@@ -22,7 +22,7 @@ from dmin.data import Corpus, load_corpus
 from dmin.encoder import Encoder
 from dmin.training.loop import LoopSettings, make_optimizer
 from dmin.training.sources import encode_inputs
-from dmin.training.supervised import BaseClassifier, hold_out
+from dmin.training.stage1 import BaseClassifier, hold_out
 from dmin.training.words import seen_words_learn
 
 BATCH, UPDATES, REPETITIONS = 32, 4, 7

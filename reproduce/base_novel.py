@@ -14,9 +14,9 @@ import warnings
 from pathlib import Path
 
 from dmin import FewShotClassifier
-from dmin.classifier.assess import assess
 from dmin.data import Corpus, load_corpus
 from dmin.data.readers import read_corpus
+from dmin.evaluation.assess import assess
 from dmin.files import write_atomic
 from dmin.methods import method_class
 from dmin.training import Trainer, load_config

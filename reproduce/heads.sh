@@ -44,7 +44,7 @@ ship() {
     # The card carries the siblings' numbers: the first table of the leaderboard.
     awk 'FNR == NR { if (/^\|/ && !done) { table = table $0 "\n" } else if (table) { done = 1 } next }
          /^SIBLINGS$/ { printf "%s", table; next } { print }' reproduce/leaderboard.md reproduce/shipped-notes.md > "$out/notes.md"
-    dmin model head "$out/shipped" --out src/dmin/shipped --max-length 256 --notes "$out/notes.md"
+    dmin model head "$out/shipped" --out src/dmin/model/shipped --max-length 256 --notes "$out/notes.md"
 }
 
 for step in "${@:-train measure ship}"; do

@@ -55,3 +55,8 @@ def unknown_name(kind: str, name: str, known: Iterable[str], *, most: int = 12) 
     hint = f"did you mean {near!r}? " if near else ""
     listed = ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
     return UnknownNameError(f"unknown {kind} {name!r}: {hint}known: {listed or 'none'}")
+
+
+def one_line(error: BaseException | str, most: int = 300) -> str:
+    """The message of a foreign error in one line of at most `most` characters."""
+    return " ".join(str(error).split())[:most]

@@ -6,8 +6,10 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +50,33 @@ def write_atomic(path: Path, content: bytes | str) -> None:
                 f"no room left to write {path} ({len(data) / 1e6:.1f} MB): free some space, or choose another --out"
             ) from error
         raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """Fill a temporary folder beside `folder`; if the block ends without an error, it takes the place of `folder`.
+
+    A reader sees the whole old folder or the whole new one. A full disk and other failures of writing are a `StorageError`,
+    and what was half-written is removed.
+    """
+    part: Path | None = None
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".part"))
+        part.chmod(0o777 & ~_umask())
+        yield part
+        old = part.with_suffix(".old")
+        if folder.exists():
+            folder.rename(old)
+        part.rename(folder)
+        shutil.rmtree(old, ignore_errors=True)
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(f"cannot write {folder}: {error.strerror or error}") from error
+    finally:
+        if part is not None:
+            shutil.rmtree(part, ignore_errors=True)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 from urllib.parse import urlparse
 
-from dmin.errors import ModelError
+from dmin.errors import ModelError, one_line
 
 _PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 
@@ -27,6 +27,12 @@ def hub_reachable(timeout: float = 5.0) -> bool:
     return True
 
 
+def is_hub_id(name: str | Path) -> bool:
+    """True for a name of the form `owner/name` that cannot be meant as a path of this machine."""
+    text = str(name)
+    return text.count("/") == 1 and not text.startswith((".", "/", "~")) and not text.endswith("/")
+
+
 def fetch_folder(identifier: str, marker: str = "head.json") -> Path:
     """A repository of the hub as a folder of this machine; what was fetched before (`marker` is there) needs no network."""
     from huggingface_hub import snapshot_download, try_to_load_from_cache
@@ -39,8 +45,9 @@ def fetch_folder(identifier: str, marker: str = "head.json") -> Path:
     try:
         return Path(snapshot_download(identifier, local_files_only=not hub_reachable()))
     except Exception as error:
-        reason = " ".join(str(error).split())[:200]
-        raise ModelError(f"cannot fetch {identifier!r} from the hub: {type(error).__name__}: {reason}") from error
+        raise ModelError(
+            f"cannot fetch {identifier!r} from the hub: {type(error).__name__}: {one_line(error, 200)}"
+        ) from error
 
 
 def send_folder(folder: Path, identifier: str, *, private: bool = False) -> str:
@@ -54,6 +61,7 @@ def send_folder(folder: Path, identifier: str, *, private: bool = False) -> str:
         address = api.create_repo(identifier, private=private, exist_ok=True)
         api.upload_folder(folder_path=folder, repo_id=identifier, commit_message="Model by dmin")
     except Exception as error:
-        reason = " ".join(str(error).split())[:200]
-        raise ModelError(f"cannot send {identifier!r} to the hub: {type(error).__name__}: {reason}") from error
+        raise ModelError(
+            f"cannot send {identifier!r} to the hub: {type(error).__name__}: {one_line(error, 200)}"
+        ) from error
     return str(address)

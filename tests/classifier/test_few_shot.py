@@ -98,13 +98,13 @@ def test_fifty_examples_against_one_do_not_decide_by_number(run_folder: Path) ->
 
 
 def test_blocks_and_buckets_change_nothing(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dmin.classifier import model, support
+    from dmin.classifier import scoring, state
 
     texts = ["one text", "another text", "a third one"]
     whole = FewShotClassifier(run_folder, device="cpu").fit(EXAMPLES).decision_function(texts)
-    monkeypatch.setattr(model, "QUERY_BLOCK", 1)
-    monkeypatch.setattr(support, "SIZES", (100,))
-    monkeypatch.setattr(support, "BLOCK_ROWS", 1)
+    monkeypatch.setattr(scoring, "QUERY_BLOCK", 1)
+    monkeypatch.setattr(state, "SIZES", (100,))
+    monkeypatch.setattr(state, "BLOCK_ROWS", 1)
     again = FewShotClassifier(run_folder, device="cpu").fit(EXAMPLES).decision_function(texts)
     assert np.allclose(again, whole, atol=1e-6)
 

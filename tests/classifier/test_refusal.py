@@ -9,7 +9,7 @@ from dmin import FewShotClassifier
 from dmin.classifier.left_out import leave_each_out
 from dmin.classifier.refusal import best_cut, check_reject, column_limits
 from dmin.errors import ConfigError, DataError
-from dmin.training.calibration import Calibration
+from dmin.model.calibration import Calibration
 from tests.classifier.common import EXAMPLES, quick
 
 KNOWN = Calibration(20.0, 0.0, 0.0, 0.1, cut=0.3, cut_per_log_example=0.1, name_weight=1.0)

@@ -115,6 +115,6 @@ def test_stopped_on_request_is_no_success(
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dmin.classifier.fields.answer_fields", stop)
+    monkeypatch.setattr("dmin.bulk.fields.answer_fields", stop)
     assert run(["classify", "--examples", examples, "hello"]) == 130
     assert capsys.readouterr().err == "stopped\n"

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from dmin.cli.app import run
-from dmin.training import load_model
+from dmin.model import load_model
 from tests.training.runs import SETTINGS
 
 EXAMPLES = {

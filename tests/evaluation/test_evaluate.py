@@ -12,7 +12,7 @@ from dmin.encoder import Encoder
 from dmin.errors import ConfigError, DataError
 from dmin.evaluation import EvaluationPlan, evaluate_model
 from dmin.methods import create
-from dmin.training import HeadInfo, TrainedModel
+from dmin.model import HeadInfo, TrainedModel
 from tests.conftest import word_corpus
 
 CORPUS = word_corpus()

@@ -16,8 +16,8 @@ from dmin.evaluation import EvaluationPlan
 from dmin.evaluation.protocol import draw_episodes
 from dmin.evaluation.unknown import draw_strangers, evaluate_unknown
 from dmin.methods import create
-from dmin.training import HeadInfo, TrainedModel
-from dmin.training.calibration import Calibration
+from dmin.model import HeadInfo, TrainedModel
+from dmin.model.calibration import Calibration
 from tests.conftest import word_corpus
 
 CORPUS = word_corpus()

@@ -11,9 +11,10 @@ import torch
 from dmin.data import VariedSampler
 from dmin.errors import ConfigError
 from dmin.methods import create
-from dmin.training import Trainer, load_config, load_model
+from dmin.model import load_model
+from dmin.training import Trainer, load_config
 from dmin.training.loop import LoopSettings, make_optimizer
-from dmin.training.meta import EpisodeBatch
+from dmin.training.stage2 import EpisodeBatch
 from dmin.training.task import prepare_task
 
 

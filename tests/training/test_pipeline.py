@@ -13,10 +13,11 @@ from transformers import AutoModel
 from dmin.data import seeded_split
 from dmin.encoder import Encoder
 from dmin.errors import ConfigError, DataError, DminError, ModelError
-from dmin.training import Trainer, load_config, load_model
+from dmin.model import load_model
+from dmin.training import Trainer, load_config
 from dmin.training.checkpoint import CheckpointStore
 from dmin.training.metrics import read_metrics
-from dmin.training.supervised import hold_out
+from dmin.training.stage1 import hold_out
 from dmin.training.task import choose_base, prepare_task
 from tests.conftest import WORDS
 

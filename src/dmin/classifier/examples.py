@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dmin.classifier.support import Knowledge
+from dmin.classifier.state import Knowledge
 from dmin.errors import DataError
 
 

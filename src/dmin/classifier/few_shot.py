@@ -13,15 +13,15 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from torch import Tensor
 
-from dmin.classifier.doctor import SupportReport, examine
+from dmin.classifier.check import SupportReport, examine
 from dmin.classifier.examples import check_label, group_examples
 from dmin.classifier.explanation import Answer, Explanation, Share
 from dmin.classifier.labels import label_array
 from dmin.classifier.learning import learn_classes
-from dmin.classifier.model import PLAIN_SCALE, Model, open_model
 from dmin.classifier.refusal import Reject, check_reject, check_reject_labels, column_limits, find_threshold
+from dmin.classifier.scoring import PLAIN_SCALE, Model, open_model
+from dmin.classifier.state import ClassSupport, Knowledge
 from dmin.classifier.storage import load_classifier, push_classifier, save_classifier
-from dmin.classifier.support import ClassSupport, Knowledge
 from dmin.classifier.vectors import PRECOMPUTED, VectorText
 from dmin.data.labels import mostly_words, name_text
 from dmin.encoder import Encoder, FloatArray

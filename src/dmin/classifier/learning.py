@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from dmin.classifier.examples import warn_of_contradictions
-from dmin.classifier.model import Model
-from dmin.classifier.support import ClassSupport, Knowledge
+from dmin.classifier.scoring import Model
+from dmin.classifier.state import ClassSupport, Knowledge
 
 
 def learn_classes(

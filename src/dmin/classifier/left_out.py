@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from dmin.classifier.model import Model
-from dmin.classifier.support import ClassSupport, Knowledge
+from dmin.classifier.scoring import Model
+from dmin.classifier.state import ClassSupport, Knowledge
 
 
 @dataclass(frozen=True)

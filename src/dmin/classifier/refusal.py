@@ -2,7 +2,7 @@
 
 With reject="auto" each example is left out of its own class and scored as if it were new. The threshold is the cosine that
 all but a small part of them reach; how small a part, the model learned on validation classes some of which played the
-unknown (`dmin.training.calibration`). So it fits the user's own domain and needs no text that belongs nowhere. Where such
+unknown (`dmin.training.calibrate`). So it fits the user's own domain and needs no text that belongs nowhere. Where such
 texts are given, it is the cut that best tells the two apart. Classes of one example alone cannot be left out: then the
 model's own cut is taken, from the same validation classes.
 """
@@ -18,10 +18,10 @@ import numpy as np
 from torch import Tensor
 
 from dmin.classifier.left_out import leave_each_out
-from dmin.classifier.model import Model
-from dmin.classifier.support import Knowledge
+from dmin.classifier.scoring import Model
+from dmin.classifier.state import Knowledge
 from dmin.errors import ConfigError, DataError, unknown_name
-from dmin.training.calibration import Calibration
+from dmin.model.calibration import Calibration
 
 Reject = float | Mapping[Any, float] | Literal["auto"] | None
 PART = 0.1  # of the examples that may lie below the threshold, where nothing was calibrated

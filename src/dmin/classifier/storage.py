@@ -14,12 +14,12 @@ import numpy as np
 import torch
 
 from dmin.classifier.card import classifier_card
-from dmin.classifier.support import ClassSupport, Knowledge
+from dmin.classifier.state import ClassSupport, Knowledge
 from dmin.errors import ConfigError, DataError, ModelError, StorageError
-from dmin.files import read_json, read_tensors, write_atomic, write_json, write_tensors
-from dmin.hub import fetch_folder, send_folder
+from dmin.files import new_folder, read_json, read_tensors, write_atomic, write_json, write_tensors
+from dmin.hub import fetch_folder, is_hub_id, send_folder
 from dmin.methods import FewShotMethod
-from dmin.training.model import model_folder
+from dmin.model.folder import model_folder
 
 if TYPE_CHECKING:
     from dmin.classifier.few_shot import FewShotClassifier
@@ -43,9 +43,7 @@ def save_classifier(classifier: FewShotClassifier, folder: Path) -> None:
         raise StorageError(f"{folder} is a file: choose an empty or a new folder")
     if folder.exists() and not (folder / "classifier.json").is_file() and any(folder.iterdir()):
         raise StorageError(f"{folder} holds something else: choose an empty or a new folder")
-    part = folder.with_name(folder.name + ".part")
-    shutil.rmtree(part, ignore_errors=True)
-    try:
+    with new_folder(folder) as part:
         if str(classifier.model) not in _BY_NAME:
             shutil.copytree(model_folder(classifier.model), part / "model")
         entries = list(enumerate(knowledge.classes))
@@ -53,18 +51,6 @@ def save_classifier(classifier: FewShotClassifier, folder: Path) -> None:
         write_tensors(part / "support.safetensors", tensors | {f"prepared.{n}": entry.prepared for n, entry in entries})
         write_json(part / "classifier.json", _description(classifier))
         write_atomic(part / "README.md", classifier_card(classifier))
-        old = folder.with_name(folder.name + ".old")
-        shutil.rmtree(old, ignore_errors=True)
-        if folder.exists():
-            folder.rename(old)  # whatever happens now, one whole classifier is there
-        part.rename(folder)
-        shutil.rmtree(old, ignore_errors=True)
-    except OSError as error:
-        if isinstance(error, StorageError):
-            raise
-        raise StorageError(f"cannot write {folder}: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
 
 
 def _description(classifier: FewShotClassifier) -> dict[str, Any]:
@@ -94,7 +80,7 @@ def load_classifier(
 ) -> FewShotClassifier:
     """Read what `save_classifier` wrote."""
     folder = Path(path).expanduser()
-    if not folder.exists() and str(path).count("/") == 1 and not str(path).startswith((".", "/", "~")):
+    if not folder.exists() and is_hub_id(path):
         folder = fetch_folder(str(path), "classifier.json")
     try:
         stored = read_json(folder / "classifier.json")

@@ -73,7 +73,7 @@ def classify(
     if top_k < 1:
         raise ConfigError(f"--top-k {top_k}: at least 1 is needed")
     _check_engine(engine, source, output, workers)
-    from dmin.classifier.fields import answer_fields
+    from dmin.bulk.fields import answer_fields
 
     with plain_warnings():
         here = None if engine is Engine.ray else device  # the device of --engine ray is the workers'
@@ -120,7 +120,7 @@ def _classifier(
     )
     if reject is not None and unknown in corpus.by_class:
         raise ConfigError(f"a class is called {unknown!r} like refused texts: give refused ones another --unknown")
-    return classifier.fit({label: [corpus.texts[row] for row in rows] for label, rows in corpus.by_class.items()})
+    return classifier.fit(corpus.examples)
 
 
 def _bulk(
@@ -130,7 +130,7 @@ def _bulk(
     column: str,
     resume: bool,
 ) -> None:
-    from dmin.classifier.bulk import answer_batches, classify_file, json_line, read_texts
+    from dmin.bulk.files import answer_batches, classify_file, json_line, read_texts
     from dmin.progress import progress
 
     records = read_texts(sys.stdin if source == "-" else Path(str(source)), column)
@@ -157,7 +157,7 @@ def _distributed(
     classifier: Any, source: str, output: str, column: str, top_k: int, explain: bool, workers: int | None,
     device: str | None,
 ) -> None:  # fmt: skip
-    from dmin.classifier.distributed import classify_files
+    from dmin.bulk.ray import classify_files
     from dmin.progress import progress
 
     start = time.perf_counter()

@@ -97,9 +97,7 @@ def check(
         from dmin.classifier import FewShotClassifier
 
         with plain_warnings():
-            classifier = FewShotClassifier().fit(
-                {label: [corpus.texts[row] for row in rows] for label, rows in corpus.by_class.items()}
-            )
+            classifier = FewShotClassifier().fit(corpus.examples)
             typer.echo(f"\nby meaning: {classifier.check()}")
 
 

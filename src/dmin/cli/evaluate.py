@@ -11,7 +11,7 @@ from dmin.cli.common import numbers, plain_warnings, print_cells, rates, reject_
 from dmin.errors import ConfigError
 
 if TYPE_CHECKING:
-    from dmin.classifier.assess import Assessment
+    from dmin.evaluation.assess import Assessment
 
 
 def evaluate(
@@ -103,7 +103,8 @@ def _episodes(
     from dmin.data import choose_split, load_corpus
     from dmin.evaluation import EvaluationPlan, evaluate_model
     from dmin.evaluation.unknown import evaluate_unknown
-    from dmin.training import load_config, load_model
+    from dmin.model import load_model
+    from dmin.training import load_config
 
     run = Path(name)
     if run.name == "model" and (run.parent / "config.yaml").is_file():
@@ -154,10 +155,10 @@ def _own_files(
     model: str, examples: Path, test: Path, outside: Path | None, columns: tuple[str, str], reject: str | None,
     names: bool | None, keep_base: bool, device: str | None, out: Path | None,
 ) -> None:  # fmt: skip
+    from dmin.bulk.files import read_texts
     from dmin.classifier import FewShotClassifier
-    from dmin.classifier.assess import assess
-    from dmin.classifier.bulk import read_texts
     from dmin.data.readers import read_corpus
+    from dmin.evaluation.assess import assess
 
     text, label = columns
     support = read_corpus(examples, text_column=text, label_column=label)
@@ -172,7 +173,7 @@ def _own_files(
         unknown_label="(refused)",
         device=device,
     )
-    classifier.fit({name: [support.texts[row] for row in rows] for name, rows in support.by_class.items()})
+    classifier.fit(support.examples)
     found = assess(classifier, asked, strangers)
     folder = out or Path("runs") / f"{examples.stem}-{test.stem}"
     found.write(folder)

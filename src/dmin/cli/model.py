@@ -20,7 +20,7 @@ def info(name: str = typer.Argument("default", help=_RUN)) -> None:
     dmin model info
     dmin model info runs/mine
     """
-    from dmin.training import load_model
+    from dmin.model import load_model
 
     trained = load_model(_folder(name))
     head = trained.info
@@ -50,9 +50,9 @@ def head(
 
     from dmin.encoder import Encoder
     from dmin.files import write_atomic
-    from dmin.training import TrainedModel, load_model
-    from dmin.training.card import model_card, read_cells
-    from dmin.training.model import save_head
+    from dmin.model import TrainedModel, load_model
+    from dmin.model.card import model_card, read_cells
+    from dmin.model.folder import save_head
 
     trained = load_model(run)
     if trained.encoder.fingerprint != Encoder("default", pooling=trained.info.pooling).fingerprint:
@@ -70,9 +70,9 @@ def card(
 ) -> None:
     """Write the model's card, README.md, beside its weights."""
     from dmin.files import write_atomic
-    from dmin.training import load_model
-    from dmin.training.card import model_card, read_cells
-    from dmin.training.model import model_folder
+    from dmin.model import load_model
+    from dmin.model.card import model_card, read_cells
+    from dmin.model.folder import model_folder
 
     folder = model_folder(_folder(run))
     write_atomic(folder / "README.md", model_card(load_model(folder).info, read_cells(Path(run)), _notes(notes)))
@@ -96,7 +96,7 @@ def export(
     del onnx
     from dmin.encoder.encoder import export_place
     from dmin.encoder.onnx import export_onnx
-    from dmin.training import load_model
+    from dmin.model import load_model
 
     encoder = load_model(_folder(name), device="cpu").encoder
     path = out or export_place(encoder, "onnx-int8" if int8 else "onnx")
@@ -114,10 +114,10 @@ def push(
     private: bool = typer.Option(False, help="Make the repository private."),
 ) -> None:
     """Send a trained model with its card to the Hugging Face hub (log in with: hf auth login)."""
-    from dmin.hub import send_folder
-    from dmin.training.model import model_folder
+    from dmin.hub import is_hub_id, send_folder
+    from dmin.model.folder import model_folder
 
-    if to.count("/") != 1:
+    if not is_hub_id(to):
         raise ConfigError(f"{to!r}: owner/name is needed")
     folder = model_folder(run)
     if not (folder / "README.md").is_file():
@@ -126,7 +126,7 @@ def push(
 
 
 def _folder(name: str) -> str | Path:
-    from dmin.training import shipped_head
+    from dmin.model import shipped_head
 
     return shipped_head() if name == "default" else name
 

@@ -16,6 +16,7 @@ from dmin.data.join import join_corpora
 from dmin.data.readers import LABEL, SUFFIXES, TEXT, read_corpus
 from dmin.data.splits import ClassSplit, read_splits, seeded_split
 from dmin.errors import DataError, unknown_name
+from dmin.hub import is_hub_id
 
 DATA_VARIABLE = "DMIN_DATA"
 _PUBLISHED = "protaugment-01"
@@ -71,7 +72,7 @@ def load_corpus(name: str, *, text_column: str = TEXT, label_column: str = LABEL
         return read_corpus(path / "texts.jsonl", text_column=text_column, label_column=label_column, name=path.name)
     if path.suffix.lower() in SUFFIXES:
         return read_corpus(path, text_column=text_column, label_column=label_column)
-    if name.count("/") == 1 and not name.startswith((".", "/", "~")) and not path.exists():
+    if is_hub_id(name) and not path.exists():
         from dmin.data.hub import load_from_hub
 
         return load_from_hub(name, text_column, label_column)

@@ -70,6 +70,15 @@ class Corpus:
                 kept.append(index)
         return {label: tuple(indices) for label, indices in rows.items()}
 
+    @property
+    def examples(self) -> dict[str, list[str]]:
+        """The texts of each class: `{label: [texts]}`."""
+        return {label: [self.texts[row] for row in rows] for label, rows in self.by_class.items()}
+
+    def rows_of(self, classes: Iterable[str]) -> list[int]:
+        """The indices of all texts of some classes, class by class."""
+        return [row for label in classes for row in self.by_class[label]]
+
     def hiding(self, rows: Iterable[int]) -> Corpus:
         """The same texts under the same indices, some of which no class has any more."""
         return replace(self, hidden=frozenset(rows))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dmin.data.corpus import Corpus
-from dmin.errors import DataError, nearest_name
+from dmin.errors import DataError, nearest_name, one_line
 from dmin.hub import hub_reachable
 
 _LABEL_NAMES = ("label", "intent", "category", "class")
@@ -39,9 +39,8 @@ def load_from_hub(
     try:
         parts = load_dataset(identifier, variant)
     except Exception as error:
-        reason = " ".join(str(error).split())[:200]
         raise DataError(
-            f"cannot load {identifier!r} from the Hugging Face hub: {type(error).__name__}: {reason}"
+            f"cannot load {identifier!r} from the Hugging Face hub: {type(error).__name__}: {one_line(error, 200)}"
         ) from error
     return corpus_from_parts(dict(parts), identifier, text_column, label_column, name)
 

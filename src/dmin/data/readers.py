@@ -12,7 +12,7 @@ import yaml
 
 from dmin.data.corpus import Corpus
 from dmin.data.splits import read_splits
-from dmin.errors import DataError, nearest_name
+from dmin.errors import DataError, nearest_name, one_line
 
 TEXT, LABEL = "text", "label"
 
@@ -118,7 +118,7 @@ def _mapping(parse: Callable[[str], Any], failure: type[Exception]) -> Callable[
         try:
             content = parse(path.read_text(encoding="utf-8-sig"))
         except failure as error:
-            raise DataError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
+            raise DataError(f"{path} cannot be read: {one_line(error)}") from error
         if isinstance(content, list):
             for number, record in enumerate(content, 1):
                 if not isinstance(record, dict):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from dmin.encoder.embedded import embedded_folder
-from dmin.errors import ConfigError, ModelError
+from dmin.errors import ConfigError, ModelError, one_line
 from dmin.hub import hub_reachable
 
 Pooling = Literal["cls", "mean", "layers"]
@@ -53,8 +53,7 @@ def load(name: str) -> tuple[Any, Any]:
             # Safetensors only: older weight files are pickles, which can run code.
             network = AutoModel.from_pretrained(source, local_files_only=local, use_safetensors=True)
     except Exception as error:
-        reason = " ".join(str(error).split())[:300]
-        raise ModelError(f"cannot load the encoder {name!r}: {type(error).__name__}: {reason}") from error
+        raise ModelError(f"cannot load the encoder {name!r}: {type(error).__name__}: {one_line(error)}") from error
     if not getattr(tokenizer, "is_fast", False):
         raise ModelError(f"the encoder {name!r} has no fast tokenizer (tokenizer.json)")
     return tokenizer, network.eval().float()

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from dmin.encoder.network import EncoderNetwork
-from dmin.errors import ConfigError, ModelError, StorageError, unknown_name
+from dmin.errors import ConfigError, ModelError, StorageError, one_line, unknown_name
 
 Backend = Literal["torch", "onnx", "onnx-int8"]
 FILES: dict[str, str] = {"onnx": "encoder.onnx", "onnx-int8": "encoder-int8.onnx"}
@@ -58,8 +58,9 @@ class OnnxNetwork:
         try:
             self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # (ONNX Runtime has many, none of them its own)
-            reason = " ".join(str(error).split())[:200]
-            raise ModelError(f"{path} cannot be read, export it again (dmin model export): {reason}") from error
+            raise ModelError(
+                f"{path} cannot be read, export it again (dmin model export): {one_line(error, 200)}"
+            ) from error
         if self._session.get_modelmeta().custom_metadata_map.get(_FINGERPRINT) != fingerprint:
             raise ModelError(f"{path} was exported from another encoder than the one beside it: dmin model export")
         self._pad = pad
@@ -132,8 +133,9 @@ def _trace(network: EncoderNetwork, path: Path, fingerprint: str) -> None:
     except OSError:
         raise
     except Exception as error:  # (whatever the exporter meets in a network it does not know)
-        reason = " ".join(str(error).split())[:300]
-        raise ModelError(f"this encoder cannot be exported to ONNX: {type(error).__name__}: {reason}") from error
+        raise ModelError(
+            f"this encoder cannot be exported to ONNX: {type(error).__name__}: {one_line(error)}"
+        ) from error
     finally:
         network.train(was_training)
     onnx.helper.set_model_props(model, {_FINGERPRINT: fingerprint})

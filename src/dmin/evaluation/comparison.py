@@ -18,8 +18,8 @@ from typing import Any, Literal
 from dmin.data import Corpus, EpisodeList, load_corpus
 from dmin.encoder import Encoder
 from dmin.errors import ConfigError, DataError, DminError
-from dmin.evaluation.memory import peak_memory, reset_peak_memory
 from dmin.evaluation.protocol import FineTuneScorer, MethodScorer, Scorer, draw_episodes, run_episodes
+from dmin.evaluation.resources import peak_memory, reset_peak_memory
 from dmin.files import file_digest, read_json, write_json
 from dmin.methods import FewShotMethod, FineTune, method_class
 from dmin.methods.base import Inputs

@@ -14,7 +14,7 @@ from dmin.evaluation.protocol import Cell, MethodScorer, draw_episodes, run_epis
 from dmin.evaluation.summary import make_summary, write_summary
 from dmin.methods import FewShotMethod, create
 from dmin.methods.base import Inputs
-from dmin.training import TrainedModel
+from dmin.model import TrainedModel
 from dmin.training.sources import TextSource
 
 
@@ -63,7 +63,7 @@ def evaluate_model(
         )
         for way, shot in settings
     }  # fmt: skip
-    rows = [row for label in classes for row in corpus.by_class[label]]
+    rows = corpus.rows_of(classes)
     kinds: list[Inputs] = ["vectors"] if model.method.inputs == "vectors" else ["vectors", "tokens"]
     tables = {
         kind: TextSource(

@@ -19,8 +19,8 @@ from dmin.evaluation.statistics import Interval, mean_interval
 from dmin.methods import FewShotMethod, FineTune
 from dmin.progress import progress
 from dmin.threads import one_thread
-from dmin.training.meta import score_episode
 from dmin.training.sources import EncodedTexts, TextSource
+from dmin.training.stage2 import score_episode
 
 # Test episodes draw by a seed of their own, the same for every method and training seed.
 TEST_SEED = 2_000_003

@@ -8,7 +8,8 @@ from dmin.data import ClassSplit, Corpus, choose_split, load_corpus
 from dmin.encoder import VectorCache
 from dmin.evaluation.protocol import EpisodeResults, MethodScorer, draw_episodes, run_episodes
 from dmin.methods.base import Inputs
-from dmin.training import TrainConfig, TrainedModel, load_config, load_model
+from dmin.model import TrainedModel, load_model
+from dmin.training import TrainConfig, load_config
 from dmin.training.sources import TextSource
 
 
@@ -16,7 +17,7 @@ def run_results(run: Path, way: int, shot: int, episodes: int) -> tuple[EpisodeR
     """A run's results on test episodes of its own data, and a title."""
     model, corpus, config, classes = open_run(run, None, None)
     chosen = draw_episodes(corpus, classes.test, way, shot, config.queries if config else 10, episodes)
-    rows = [row for label in classes.test for row in corpus.by_class[label]]
+    rows = corpus.rows_of(classes.test)
     kind: Inputs = "tokens" if model.method.inputs == "tokens" else "vectors"
     table = TextSource(corpus.texts, rows, model.encoder, frozen=True, kind=kind, cache=VectorCache()).snapshot(rows)
     title = f"{model.method.title}, {way}-way {shot}-shot on {corpus.name}"

@@ -18,9 +18,9 @@ from dmin.evaluation.evaluate import EvaluationPlan
 from dmin.evaluation.protocol import TEST_SEED, draw_episodes
 from dmin.evaluation.quality import separation
 from dmin.files import write_json
+from dmin.model import TrainedModel
+from dmin.model.calibration import Calibration
 from dmin.progress import progress
-from dmin.training import TrainedModel
-from dmin.training.calibration import Calibration
 from dmin.training.sources import EncodedTexts, TextSource
 
 
@@ -40,7 +40,7 @@ def evaluate_unknown(
         raise ConfigError(f"a {model.info.method} model without calibration cannot refuse: train it again")
     calibration = Calibration.from_dict(model.info.calibration)
     classes = plan.split.part(plan.part)
-    rows = [row for label in classes for row in plan.corpus.by_class[label]]
+    rows = plan.corpus.rows_of(classes)
     table = TextSource(plan.corpus.texts, rows, model.encoder, frozen=True, cache=VectorCache(), show=show).snapshot(
         rows
     )

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from dmin.errors import ConfigError
 from dmin.methods.base import COSINE_EPSILON, FewShotMethod, SupportSide, cosine, masked_mean, unit
 from dmin.routing import SQUASH_EPSILON, DynamicMemoryRouting, SoftmaxAxis
-from dmin.routing_gram import GramQueries, GramRows, gram_cosine, gram_queries, gram_rows
+from dmin.routing.gram import GramQueries, GramRows, gram_cosine, gram_queries, gram_rows
 
 
 class DMINQueries(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from dmin.errors import ConfigError, nearest_name
+from dmin.errors import ConfigError, nearest_name, one_line
 from dmin.training.presets import preset
 
 Tune = Literal["full", "lora", "none"]
@@ -192,7 +192,7 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise ConfigError(f"no such configuration file: {path}") from error
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"cannot read {path}: {' '.join(str(error).split())}") from error
+        raise ConfigError(f"cannot read {path}: {one_line(error)}") from error
     if not isinstance(values, dict | None):
         raise ConfigError(f"{path}: settings as 'key: value' lines are needed")
     return values or {}

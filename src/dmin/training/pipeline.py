@@ -17,15 +17,15 @@ from dmin.errors import ConfigError
 from dmin.files import write_atomic
 from dmin.methods import FewShotMethod, method_class
 from dmin.methods.base import Inputs
-from dmin.training.calibration import calibrate
+from dmin.model.folder import HeadInfo, TrainedModel, save_model
+from dmin.training.calibrate import calibrate
 from dmin.training.checkpoint import CheckpointStore
 from dmin.training.config import TrainConfig, differences, load_config
 from dmin.training.loop import Loop
 from dmin.training.lora import add_lora, merge_lora
 from dmin.training.metrics import MetricLog
-from dmin.training.model import HeadInfo, TrainedModel, save_model
+from dmin.training.stage1 import hold_out
 from dmin.training.stages import build_head, open_encoder, open_source, train_stage1, train_stage2, wants_bf16
-from dmin.training.supervised import hold_out
 from dmin.training.task import check_method, prepare_task
 
 

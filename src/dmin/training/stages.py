@@ -15,10 +15,10 @@ from dmin.threads import one_thread
 from dmin.training.checkpoint import Checkpoint, LoopState
 from dmin.training.config import TrainConfig
 from dmin.training.loop import Loop, LoopSettings
-from dmin.training.meta import EpisodeNetwork, MetaStage
 from dmin.training.precision import breaks_on_bf16, pays_bf16
 from dmin.training.sources import TextSource
-from dmin.training.supervised import BaseClassifier, SupervisedStage, memory_from
+from dmin.training.stage1 import BaseClassifier, SupervisedStage, memory_from
+from dmin.training.stage2 import EpisodeNetwork, MetaStage
 from dmin.training.task import Task
 from dmin.training.words import seen_words_learn
 

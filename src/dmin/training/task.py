@@ -25,7 +25,7 @@ from dmin.errors import ConfigError, DataError, unknown_name
 from dmin.methods import create, method_class
 from dmin.methods.base import check_options
 from dmin.training.config import TrainConfig
-from dmin.training.supervised import hold_out
+from dmin.training.stage1 import hold_out
 
 # Validation episodes draw by a seed of their own, away from the training episodes.
 VALIDATION_SEED = 1_000_003

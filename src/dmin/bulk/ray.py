@@ -1,8 +1,8 @@
 """Classify many files on many cores or machines with Ray Data: one loaded classifier an actor, one file a task.
 
 A file is the unit because it is what can be written whole or not at all: one input becomes one output of the same name,
-by the very code that classifies a single file (`dmin.classifier.bulk`), and a second run goes on with the files that have
-no receipt (`dmin.classifier.ledger`). The largest files go first, so that no actor is left alone with one at the end.
+by the very code that classifies a single file (`dmin.bulk.files`), and a second run goes on with the files that have
+no receipt (`dmin.bulk.ledger`). The largest files go first, so that no actor is left alone with one at the end.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dmin.classifier.bulk import classify_file, read_texts
+from dmin.bulk.fields import answer_fields
+from dmin.bulk.files import classify_file, read_texts
+from dmin.bulk.ledger import Ledger, output_name, stamp
+from dmin.bulk.remote import Found, Place, find_files, open_place
 from dmin.classifier.few_shot import FewShotClassifier
-from dmin.classifier.fields import answer_fields
-from dmin.classifier.ledger import Ledger, output_name, stamp
-from dmin.classifier.places import Found, Place, find_files, open_place
-from dmin.errors import ConfigError, DataError, DminError, StorageError
+from dmin.errors import ConfigError, DataError, DminError, StorageError, one_line
 
 KINDS = (".parquet", ".csv", ".tsv", ".jsonl", ".txt")
 _PASSES = 16  # encoder batches a batch of rows: among so many rows are enough texts of like length
@@ -158,7 +158,7 @@ def classify_files(
     Raises:
         DataError: when some files could not be answered (the others are), or the folder was begun otherwise.
     """
-    from dmin.classifier import ray_cluster
+    from dmin.bulk import ray_cluster
 
     ray_cluster.import_ray()  # or say what to install, before anything else
     if workers is not None and workers < 1:
@@ -248,6 +248,6 @@ def _disk(scratch: Place) -> Path | None:
 
 def _one_line(error: Exception, place: Place) -> str:
     """What went wrong with a file, and its name."""
-    text = " ".join(str(error).split())
+    text = one_line(error)
     text = text if isinstance(error, DminError) else f"{type(error).__name__}: {text}"
     return text if str(place) in text else f"{place}: {text}"

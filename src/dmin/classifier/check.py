@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dmin.classifier.left_out import leave_each_out
-from dmin.classifier.model import Model
-from dmin.classifier.support import Knowledge
+from dmin.classifier.scoring import Model
+from dmin.classifier.state import Knowledge
 from dmin.data.join import plain_text
 
 FEW = 3  # examples below which a class is thin

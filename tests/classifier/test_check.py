@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 from dmin import FewShotClassifier
-from dmin.classifier.doctor import SupportReport
+from dmin.classifier.check import SupportReport
 
 EXAMPLES = {
     "refund": ["I want my money back", "please return my money", "give me a refund", "Give  me a refund"],

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from dmin.classifier import support as blocks_of
-from dmin.classifier.model import Model
-from dmin.classifier.support import ClassSupport, Knowledge
+from dmin.classifier import state as blocks_of
+from dmin.classifier.scoring import Model
+from dmin.classifier.state import ClassSupport, Knowledge
 from dmin.methods import METHODS, create
 
 WIDTH = 24

@@ -10,8 +10,8 @@ from dmin.data import Corpus, EpisodeSampler
 from dmin.encoder import Encoder
 from dmin.methods import create
 from dmin.training.config import MetaSettings
-from dmin.training.meta import EpisodeBatch, EpisodeNetwork, MetaStage, episode_accuracies
 from dmin.training.sources import TextSource, encode_inputs
+from dmin.training.stage2 import EpisodeBatch, EpisodeNetwork, MetaStage, episode_accuracies
 from tests.conftest import word_corpus
 
 CORPUS = word_corpus()

@@ -8,7 +8,7 @@ from dmin.data import Corpus
 from dmin.encoder import Encoder
 from dmin.training.config import SupervisedSettings
 from dmin.training.sources import TextSource
-from dmin.training.supervised import BaseClassifier, SupervisedStage, hold_out, memory_from
+from dmin.training.stage1 import BaseClassifier, SupervisedStage, hold_out, memory_from
 from tests.conftest import word_corpus
 
 

@@ -13,7 +13,8 @@ from dmin.data import ClassSplit, Corpus, join_corpora
 from dmin.errors import ModelError
 from dmin.evaluation.quality import reliability
 from dmin.methods import create
-from dmin.training.calibration import Calibration, Scored, calibrate, fit_base_offset, fit_refusal, fit_temperature
+from dmin.model.calibration import Calibration
+from dmin.training.calibrate import Scored, calibrate, fit_base_offset, fit_refusal, fit_temperature
 from dmin.training.small_tasks import Task as SmallTask
 
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dmin.routing import ROUNDING, SQUASH_EPSILON, VARIANCE_FLOOR, DynamicMemoryRouting
+from dmin.routing.algorithm import ROUNDING, SQUASH_EPSILON, VARIANCE_FLOOR, DynamicMemoryRouting
 
 
 class GramRows(NamedTuple):

@@ -11,14 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dmin.classifier.support import ClassSupport, Knowledge
+from dmin.classifier.state import ClassSupport, Knowledge
 from dmin.classifier.vectors import PRECOMPUTED, VectorText
 from dmin.encoder import Encoder
 from dmin.encoder.encoder import check_texts
 from dmin.errors import ConfigError, DataError
 from dmin.methods import DMIN, FewShotMethod, create
-from dmin.training import load_model, shipped_head
-from dmin.training.calibration import Calibration
+from dmin.model import load_model, shipped_head
+from dmin.model.calibration import Calibration
 
 QUERY_BLOCK = 128  # queries scored at once; with `support.BLOCK_ROWS` it bounds the memory of a prediction
 PLAIN_SCALE = 20.0  # of probabilities where nothing was calibrated

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from dmin.encoder import Encoder
-from dmin.training import load_model, shipped_head
+from dmin.model import load_model, shipped_head
 
 
 def test_it_is_small_whole_and_belongs_to_the_embedded_encoder(embedded_encoder: Encoder) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from dmin.classifier.few_shot import FewShotClassifier
-from dmin.classifier.model import PLAIN_SCALE
+from dmin.classifier.scoring import PLAIN_SCALE
 from dmin.data import Corpus
 from dmin.encoder import FloatArray
 from dmin.errors import DataError

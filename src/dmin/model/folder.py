@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 
 from dmin.encoder import Encoder
 from dmin.errors import DataError, ModelError, StorageError
-from dmin.files import read_json, read_tensors, write_json, write_tensors
-from dmin.hub import fetch_folder
+from dmin.files import new_folder, read_json, read_tensors, write_json, write_tensors
+from dmin.hub import fetch_folder, is_hub_id
 from dmin.methods import FewShotMethod, create
 
 FORMAT = 1
@@ -46,22 +46,14 @@ class TrainedModel:
 
 def save_model(folder: Path, model: TrainedModel) -> None:
     """Write the model; the folder appears whole or not at all."""
-    part = folder.with_name(folder.name + ".part")
-    shutil.rmtree(part, ignore_errors=True)
-    try:
-        part.mkdir(parents=True)
-        model.encoder.save(str(part))
+    with new_folder(folder) as part:
+        try:
+            model.encoder.save(str(part))
+        except SafetensorError as error:  # (its way to report a full disk)
+            raise StorageError(f"cannot write the model to {folder}: {error}") from error
         for path in part.iterdir():
             path.chmod(0o644)  # safetensors writes for the owner alone
         save_head(part, model)
-        shutil.rmtree(folder, ignore_errors=True)
-        part.rename(folder)
-    except StorageError:
-        raise
-    except Exception as error:  # (safetensors reports a full disk by an exception of its own)
-        raise StorageError(f"cannot write the model to {folder}: {error}") from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
 
 
 def save_head(folder: Path, model: TrainedModel, *, half: bool = False) -> None:
@@ -92,17 +84,16 @@ def save_head(folder: Path, model: TrainedModel, *, half: bool = False) -> None:
 
 def shipped_head() -> Path:
     """The folder of the head that comes with the package, for the embedded encoder."""
-    return Path(str(resources.files("dmin") / "shipped"))
+    return Path(str(resources.files("dmin.model") / "shipped"))
 
 
 def model_folder(model: str | Path) -> Path:
     """The folder of a trained model: of a run, of its `model/`, or fetched from the Hugging Face hub by id."""
     folder = Path(model).expanduser()
     if not folder.is_dir():
-        name = str(model)
-        if name.count("/") != 1 or name.startswith((".", "/", "~")):
+        if not is_hub_id(model):
             raise ModelError(f"no such run or model folder: {folder}")
-        folder = fetch_folder(name)
+        folder = fetch_folder(str(model))
     return folder / "model" if (folder / "model").is_dir() else folder
 
 

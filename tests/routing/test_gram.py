@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dmin.methods.base import cosine
 from dmin.routing import DynamicMemoryRouting, SoftmaxAxis
-from dmin.routing_gram import gram_cosine, gram_queries, gram_rows
+from dmin.routing.gram import gram_cosine, gram_queries, gram_rows
 
 
 def random(*shape: int, seed: int, dtype: torch.dtype = torch.float64) -> Tensor:

@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="files on other file systems need pyarrow: pip install 'dmin[ray]'")
 
-from dmin.classifier.ledger import Ledger, output_name, stamp
-from dmin.classifier.places import find_files, open_place
+from dmin.bulk.ledger import Ledger, output_name, stamp
+from dmin.bulk.remote import find_files, open_place
 from dmin.errors import DataError
 
 SETTINGS = {"classifier": "abc", "text_column": "text", "top_k": 1}

@@ -20,10 +20,10 @@ import ray
 from pyarrow import parquet
 
 from dmin import FewShotClassifier
-from dmin.classifier import ray_cluster
-from dmin.classifier.bulk import classify_file, read_texts
-from dmin.classifier.distributed import Outcome, classify_files
-from dmin.classifier.fields import answer_fields
+from dmin.bulk import ray_cluster
+from dmin.bulk.fields import answer_fields
+from dmin.bulk.files import classify_file, read_texts
+from dmin.bulk.ray import Outcome, classify_files
 from dmin.data import load_corpus
 from dmin.errors import ConfigError, DataError, DminError
 from tests.classifier.common import EXAMPLES, letters, quick
@@ -171,7 +171,7 @@ def test_other_options_are_refused(here: list[str], tmp_path: Path) -> None:
 
 
 def test_answers_on_a_file_system_that_is_no_disk(here: list[str], tmp_path: Path) -> None:
-    from dmin.classifier.places import open_place
+    from dmin.bulk.remote import open_place
 
     source = fill(tmp_path / "in")
     classifier = quick().fit(EXAMPLES)
@@ -231,7 +231,7 @@ def test_a_full_disk_is_one_line(here: list[str], tmp_path: Path, monkeypatch: p
     def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("dmin.classifier.bulk._format", full)
+    monkeypatch.setattr("dmin.bulk.files._format", full)
     with pytest.raises(DataError, match="cannot write .*out/d.jsonl: .*No space left on device") as said:
         classify_files(quick().fit(EXAMPLES), str(fill(tmp_path / "in") / "d.jsonl"), str(tmp_path / "out"))
     assert "--resume" not in str(said.value)

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="files on other file systems need pyarrow: pip install 'dmin[ray]'")
 
-from dmin.classifier.places import Place, find_files, open_place
+from dmin.bulk.remote import Place, find_files, open_place
 from dmin.errors import DataError, StorageError
 
 KINDS = (".csv", ".jsonl")

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from dmin.classifier.places import Place, told
+from dmin.bulk.remote import Place, told
 from dmin.errors import DataError
 
 WORK = "_dmin"

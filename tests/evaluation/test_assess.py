@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from dmin import FewShotClassifier
-from dmin.classifier.assess import assess
 from dmin.data import Corpus
 from dmin.errors import DataError
+from dmin.evaluation.assess import assess
 from tests.classifier.common import EXAMPLES
 
 TEST = Corpus.from_mapping(

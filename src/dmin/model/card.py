@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dmin.methods import method_class
-from dmin.training.model import HeadInfo
+from dmin.model.folder import HeadInfo
 
 _SHOWN = 12
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from dmin.classifier import bulk
-from dmin.classifier.bulk import classify_file, read_texts
+from dmin.bulk import files as bulk
+from dmin.bulk.files import classify_file, read_texts
 from dmin.errors import DataError
 
 
