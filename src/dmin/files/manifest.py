@@ -1,0 +1,96 @@
+"""`manifest.json`: the SHA-256 of every file of a saved folder, so that no file is changed, lost or exchanged unseen.
+
+Left out on purpose: the card (`README.md`), which people edit, and files that are added later, like an ONNX export.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from dmin.errors import DataError, ModelError
+from dmin.files.atomic import file_digest
+from dmin.files.documents import read_document, write_json
+
+MANIFEST = "manifest.json"
+FORMAT = 1
+_CARD = "README.md"
+
+
+class Manifest(BaseModel):
+    """What `manifest.json` holds; `digest` is that of the other fields."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    format: int
+    kind: str
+    files: dict[str, str]
+    digest: str
+
+    def expected_digest(self) -> str:
+        """The digest that the other fields have."""
+        content = json.dumps([self.format, self.kind, sorted(self.files.items())], ensure_ascii=True)
+        return hashlib.sha256(content.encode()).hexdigest()
+
+
+def write_manifest(folder: Path, kind: str) -> None:
+    """List every file that is in the folder now, below it too, but for cards."""
+    files = {name: file_digest(folder / name) for name in _names(folder)}
+    found = Manifest(format=FORMAT, kind=kind, files=files, digest="")
+    write_json(folder / MANIFEST, {**found.model_dump(), "digest": found.expected_digest()})
+
+
+def check_manifest(folder: Path, kind: str) -> None:
+    """Raise a `ModelError` that names the first file which is missing, changed, or of another folder."""
+    try:
+        manifest = read_document(folder / MANIFEST, Manifest)
+    except DataError as error:
+        raise ModelError(f"{folder} cannot be trusted: {error}") from error
+    if manifest.digest != manifest.expected_digest():
+        raise ModelError(f"{folder / MANIFEST} is damaged: it does not match its own digest")
+    if manifest.format != FORMAT or manifest.kind != kind:
+        raise ModelError(
+            f"{folder} holds a {manifest.kind!r} (manifest format {manifest.format}); a {kind!r} ({FORMAT}) is needed"
+        )
+    for name, digest in manifest.files.items():
+        path = _inside(folder, name)
+        if not path.is_file():
+            raise ModelError(f"{folder} is not whole: {name} is missing")
+        if file_digest(path) != digest:
+            raise ModelError(f"{path} is damaged, or belongs to another folder: it does not match {MANIFEST}")
+
+
+def is_whole(folder: Path) -> bool:
+    """True for a folder whose manifest is there and fits."""
+    try:
+        manifest = read_document(folder / MANIFEST, Manifest)
+        check_manifest(folder, manifest.kind)
+    except (DataError, ModelError):
+        return False
+    return True
+
+
+def foreign_files(folder: Path) -> list[str]:
+    """Files of a folder with a manifest that the manifest does not list; cards, which are made anew, are not counted."""
+    try:
+        listed = read_document(folder / MANIFEST, Manifest).files
+    except DataError:
+        return []
+    return [name for name in _names(folder) if name not in listed]
+
+
+def _names(folder: Path) -> list[str]:
+    """All files below a folder, as relative paths with forward slashes, without manifest and cards of its own level."""
+    found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return sorted(path.as_posix() for path in found if path.name not in (MANIFEST, _CARD))
+
+
+def _inside(folder: Path, name: str) -> Path:
+    """The path of a listed name, which must not lead out of the folder."""
+    path = Path(name)
+    if path.is_absolute() or ".." in path.parts:
+        raise ModelError(f"{folder / MANIFEST} names a file outside of the folder: {name!r}")
+    return folder / path

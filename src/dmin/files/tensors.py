@@ -1,0 +1,60 @@
+"""Tensors as safetensors files with a digest of everything in them; never pickle."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dmin.errors import ModelError
+from dmin.files.atomic import write_atomic
+
+if TYPE_CHECKING:
+    import torch
+
+_DIGEST = "digest"  # of tensors and metadata
+_TENSOR_DIGEST = "sha256"  # of the tensors alone, as files of version 0.1 have it
+
+
+def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str] | None = None) -> None:
+    """Write tensors as safetensors, atomically, with a digest of tensors and metadata in the header."""
+    from safetensors.torch import save
+
+    ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    kept = dict(metadata or {})
+    write_atomic(path, save(ready, metadata={**kept, _DIGEST: _digest(ready, kept)}))
+
+
+def read_tensors(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    """Read what `write_tensors` wrote: (tensors, metadata). A damaged file is a `ModelError` that names it."""
+    from safetensors import SafetensorError, safe_open
+
+    if not path.is_file():
+        raise ModelError(f"no such file: {path}")
+    try:
+        with safe_open(str(path), framework="pt") as file:
+            metadata = dict(file.metadata() or {})
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise ModelError(f"{path} is not a readable safetensors file (damaged or cut short?): {error}") from error
+    digest, older = metadata.pop(_DIGEST, None), metadata.pop(_TENSOR_DIGEST, None)
+    if digest is None and older is None:
+        raise ModelError(f"{path} carries no digest: it was not written by dmin, or its header is damaged")
+    if digest != _digest(tensors, metadata) if digest is not None else older != _digest(tensors, {}):
+        raise ModelError(f"{path} is damaged: its content does not match the digest in its header")
+    return tensors, metadata
+
+
+def _digest(tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> str:
+    summary = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        summary.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
+        if tensor.numel():
+            import torch
+
+            summary.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    for name in sorted(metadata):
+        summary.update(f"{len(name)}:{name}{len(metadata[name])}:{metadata[name]}".encode())
+    return summary.hexdigest()

@@ -1,0 +1,55 @@
+"""Tensors on disk: whole, and every change noticed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from dmin.errors import ModelError
+from dmin.files import read_tensors, write_tensors
+
+TENSORS = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor(3.5), "c": torch.zeros(0, 2)}
+
+
+def test_tensors_come_back_with_their_metadata(tmp_path: Path) -> None:
+    write_tensors(tmp_path / "x.safetensors", TENSORS, {"step": "7"})
+    tensors, metadata = read_tensors(tmp_path / "x.safetensors")
+    assert metadata == {"step": "7"}
+    assert set(tensors) == set(TENSORS)
+    assert all(torch.equal(tensors[name], TENSORS[name]) for name in TENSORS)
+
+
+@pytest.mark.parametrize("size", [0, 4, 40, -1])
+def test_a_cut_file_is_refused_by_name(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "x.safetensors"
+    write_tensors(path, TENSORS)
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(ModelError, match="x.safetensors"):
+        read_tensors(path)
+
+
+def test_a_changed_number_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "x.safetensors"
+    write_tensors(path, TENSORS)
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ModelError, match="damaged"):
+        read_tensors(path)
+
+
+def test_a_changed_letter_of_the_metadata_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "x.safetensors"
+    write_tensors(path, TENSORS, {"state": "step 7"})
+    path.write_bytes(path.read_bytes().replace(b"step 7", b"step 8"))
+    with pytest.raises(ModelError, match="damaged"):
+        read_tensors(path)
+
+
+def test_a_file_without_a_digest_is_refused(tmp_path: Path) -> None:
+    save_file(TENSORS, tmp_path / "x.safetensors")
+    with pytest.raises(ModelError, match="carries no digest"):
+        read_tensors(tmp_path / "x.safetensors")
