@@ -1,0 +1,254 @@
+"""Rows of files of every kind, with bounds: JSONL, CSV, TSV, YAML, JSON, Parquet. The one place that opens text files.
+
+A row that cannot be used (bytes that are not text, broken JSON, too many columns) is a `BadRow`, so that whoever reads can
+stop at it or go on. What is wrong with a whole file is a `DataError`.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from dmin.data.yaml_documents import parse_yaml
+from dmin.errors import DataError, one_line
+
+MOST_WHOLE = 256 << 20  # bytes of a file that is read at once (YAML, JSON)
+MOST_CELL = 64 << 20  # characters of one cell of a CSV file
+_TABLES = (".xlsx", ".xls", ".ods", ".numbers")
+_MARKS = {  # byte order marks; the longer ones first, because one begins like another
+    codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """A row that cannot be used, and why."""
+
+    reason: str
+
+
+Row = tuple[int, "Mapping[str, Any] | BadRow"]  # (number in the file, columns)
+
+
+def read_format(path: Path, encoding: str = "utf-8") -> Iterator[Row]:
+    """Yield (number, columns or `BadRow`) of each row of a file, one at a time.
+
+    Raises:
+        DataError: what is wrong with the file as a whole.
+    """
+    suffix = path.suffix.lower()
+    if suffix in _TABLES:
+        raise DataError(f"{path} is a spreadsheet: save it as CSV (in the program that made it: Save as, CSV UTF-8)")
+    reader = READERS.get(suffix)
+    if reader is None:
+        raise DataError(f"{path}: unknown kind of file; use {', '.join(sorted(READERS))}")
+    if not path.is_file():
+        raise DataError(f"no such file: {path}" if not path.exists() else f"{path} is not a file")
+    try:
+        yield from reader(path, check_encoding(encoding))
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or one_line(error)}") from error
+    except UnicodeError as error:
+        raise DataError(
+            f"{path} is not {encoding} text: {one_line(error)}. Give --encoding, for example windows-1252 or utf-16"
+        ) from error
+
+
+def check_encoding(encoding: str) -> str:
+    """The encoding's own name; an unknown one is a `DataError`."""
+    try:
+        return codecs.lookup(encoding).name
+    except LookupError as error:
+        raise DataError(f"unknown encoding {encoding!r}: for example utf-8, windows-1252, utf-16") from error
+
+
+def open_text(path: Path, encoding: str) -> TextIO:
+    """Open a text file; bytes that are not text become lone surrogates, which `_row` finds."""
+    with path.open("rb") as file:
+        start = file.read(4)
+    marked = next((name for mark, name in _MARKS.items() if start.startswith(mark)), None)
+    if marked and marked != "utf-8-sig" and not encoding.startswith(marked):
+        raise DataError(f"{path} is {marked.upper()}, not {encoding}: give --encoding {marked}")
+    if encoding == "utf-8":
+        encoding = "utf-8-sig"
+    return path.open(encoding=encoding, errors="surrogateescape", newline="")
+
+
+def _jsonl(path: Path, encoding: str) -> Iterator[Row]:
+    with open_text(path, encoding) as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                record = _parse_json(line)
+            except (ValueError, RecursionError) as error:
+                yield number, BadRow(f"not valid JSON ({_json_reason(error)})")
+                continue
+            if not isinstance(record, dict):
+                yield number, BadRow('an object {"text": ..., "label": ...} is needed')
+            else:
+                yield _row(number, record)
+
+
+def _delimited(path: Path, encoding: str) -> Iterator[Row]:
+    csv.field_size_limit(MOST_CELL)
+    with open_text(path, encoding) as lines:
+        header = lines.readline(1 << 20)
+        delimiter = "\t" if path.suffix.lower() == ".tsv" else _delimiter(header)
+        lines.seek(0)
+        rows = csv.reader(lines, delimiter=delimiter, strict=True)
+        columns: list[str] | None = None
+        try:
+            for cells in rows:
+                if not cells:
+                    continue  # a blank line
+                if columns is None:
+                    columns = _columns(path, cells)
+                elif len(cells) != len(columns):
+                    yield rows.line_num, BadRow(f"{len(cells)} columns, not {len(columns)} like the header")
+                else:
+                    yield _row(rows.line_num, dict(zip(columns, cells, strict=True)))
+        except csv.Error as error:
+            raise DataError(f"{path}, line {rows.line_num}: {error}") from error
+
+
+def _columns(path: Path, cells: list[str]) -> list[str]:
+    found = [cell.strip() for cell in cells]
+    twice = sorted({cell for cell in found if found.count(cell) > 1})
+    if twice:
+        raise DataError(f"{path}: the column {twice[0]!r} is there {found.count(twice[0])} times; rename or remove one")
+    return found
+
+
+def _delimiter(header: str) -> str:
+    """The separator that stands in the header most often; a comma where there is none."""
+    outside = "".join(header.split('"')[::2])
+    return max(",;\t|", key=lambda sign: (outside.count(sign), sign == ","))
+
+
+def _whole(parse: Callable[[str, Path], Any]) -> Callable[[Path, str], Iterator[Row]]:
+    def read(path: Path, encoding: str) -> Iterator[Row]:
+        size = path.stat().st_size
+        if size > MOST_WHOLE:
+            raise DataError(f"{path} has {size:,} bytes; files of this kind may have {MOST_WHOLE:,}: use JSONL or CSV")
+        with open_text(path, encoding) as file:
+            content = parse(file.read(), path)
+        if isinstance(content, list):
+            for number, record in enumerate(content, 1):
+                if isinstance(record, dict):
+                    yield _row(number, record)
+                else:
+                    yield number, BadRow(f"a mapping with text and label is needed, not {shortened(record)}")
+        elif isinstance(content, dict):
+            yield from _mapping_rows(content, path)
+        else:
+            raise DataError(f"{path}: a mapping of labels to lists of texts is needed, not {shortened(content)}")
+
+    return read
+
+
+def _mapping_rows(content: Mapping[Any, Any], path: Path) -> Iterator[Row]:
+    """`{label: [texts]}` as rows with the columns text and label."""
+    number = 0
+    for label, texts in content.items():
+        if not isinstance(label, str):
+            raise DataError(
+                f"{path}: the label {shortened(label)} is read as a {type(label).__name__}; put it in quotes"
+            )
+        if not isinstance(texts, list):
+            raise DataError(f"{path}: class {label!r} holds {shortened(texts)}; a list of texts is needed")
+        if not texts:
+            raise DataError(f"{path}: class {label!r} has no example")
+        for text in texts:
+            number += 1
+            if isinstance(text, dict | list):
+                yield number, BadRow(f"class {label!r} holds {shortened(text)}; one string is needed")
+            else:
+                yield _row(number, {"text": text, "label": label})
+
+
+def _json_document(text: str, path: Path) -> Any:
+    try:
+        return _parse_json(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path} is not valid JSON: {_json_reason(error)}") from error
+
+
+def _parse_json(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=_no_key_twice)
+
+
+def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice!r} is there twice, and one would be lost")
+    return found
+
+
+def _json_reason(error: Exception) -> str:
+    return "it is nested too deeply" if isinstance(error, RecursionError) else one_line(error)
+
+
+def _parquet(path: Path, encoding: str) -> Iterator[Row]:
+    del encoding  # Parquet has its own
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError as error:
+        raise DataError(f"{path}: reading Parquet needs an extra: pip install 'dmin[data]'") from error
+    number = 0
+    try:
+        file = parquet.ParquetFile(path)
+        for batch in file.iter_batches():
+            for record in batch.to_pylist():
+                number += 1
+                yield _row(number, record)
+    except (ArrowException, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is not a readable Parquet file: {one_line(error)}") from error
+
+
+def _row(number: int, record: Mapping[str, Any]) -> Row:
+    """The row, or why it cannot be used: bytes, or characters that are none."""
+    for column, value in record.items():
+        if not isinstance(column, str):
+            return number, BadRow(f"the column {shortened(column)} is a {type(column).__name__}, not a name")
+        if isinstance(value, bytes):
+            return number, BadRow(f"{column} holds bytes, not text: store the column as strings")
+        if isinstance(value, str) and not _is_text(value):
+            return number, BadRow(f"{column} holds bytes that are not text in this encoding: see --encoding")
+    return number, record
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # a lone surrogate
+        return False
+    return True
+
+
+def shortened(value: Any, most: int = 60) -> str:
+    """A value as an error message quotes it."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # numbers of thousands of digits, deep nesting
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+READERS: dict[str, Callable[[Path, str], Iterator[Row]]] = {
+    ".jsonl": _jsonl,
+    ".csv": _delimited,
+    ".tsv": _delimited,
+    ".yaml": _whole(parse_yaml),
+    ".yml": _whole(parse_yaml),
+    ".json": _whole(_json_document),
+    ".parquet": _parquet,
+}
