@@ -95,6 +95,7 @@ class DynamicMemoryRouting(nn.Module):
         self.capsules = capsules
         self.iterations = iterations
         self.softmax_over = softmax_over
+        self.width = dim // capsules  # v, of a capsule
         self.transform = identity_linear(dim, generator)
 
     def forward(
