@@ -56,8 +56,8 @@ def test_every_method_fills_its_cells(data: Path, tiny_encoder_folder: Path, tmp
     titles = {result.job.row.name: result.title for result in results}
     assert titles["finetune"] == "fine-tune (head)"
     assert all(result.seconds > 0 and result.peak_megabytes > 10 for result in results)
-    assert {r.trained_episodes for r in results if not METHODS[r.job.row.method].meta_trained} == {0}
-    assert {r.trained_episodes for r in results if METHODS[r.job.row.method].meta_trained} == {4}
+    assert {r.trained_episodes for r in results if not METHODS[r.job.row.method].traits.meta_trained} == {0}
+    assert {r.trained_episodes for r in results if METHODS[r.job.row.method].traits.meta_trained} == {4}
 
 
 @pytest.mark.parametrize("start", ["stage1", "raw"])

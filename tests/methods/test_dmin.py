@@ -133,16 +133,16 @@ def test_contributions_add_up_to_the_score(options: dict[str, Any], masked: bool
         assert (shares[:, ~mask] == 0).all()
 
 
-def test_a_row_limit_leaves_small_classes_alone_and_makes_copies_weigh_like_one() -> None:
+def test_limited_support_leaves_small_classes_alone_and_makes_copies_weigh_like_one() -> None:
     method = model()
     plain = method(SUPPORT, QUERY)
-    method.row_limit = 3
+    method.limit_support(3)
     assert torch.equal(method(SUPPORT, QUERY), plain)
-    method.row_limit = 1
+    method.limit_support(1)
     one, copies = SUPPORT[:, :1], SUPPORT[:, :1].expand(4, 40, 24)
     mask = torch.ones(4, 40, dtype=torch.bool)
     first_round = model(iterations=1)
-    first_round.row_limit = 1
+    first_round.limit_support(1)
     assert torch.allclose(first_round(copies, QUERY), first_round(one, QUERY), atol=1e-9)
     for given in (None, mask):
         assert torch.allclose(method(copies, QUERY, given), method(copies, QUERY), atol=1e-9)
@@ -155,9 +155,23 @@ def test_bad_settings_are_named() -> None:
         DMIN(torch.zeros(0, 24))
     with pytest.raises(ConfigError, match="stage 1 makes it"):
         create("dmin", 24, way=5, shot=1)
-    with pytest.raises(ConfigError, match="12 wide, the vectors 24"):
+    with pytest.raises(ConfigError, match=r"dmin: the base memory has shape \[3, 12\]; \[N, 24\] with N > 0"):
         create("dmin", 24, way=5, shot=1, base_memory=torch.zeros(3, 12))
     with pytest.raises(ConfigError, match="did you mean 'capsules'"):
         create("dmin", 24, way=5, shot=1, base_memory=torch.zeros(3, 24), capsule=2)
     with pytest.raises(ValueError, match="share_routing"):
         DMIN(torch.zeros(3, 24), share_routing=True, memory_iterations=1)
+
+
+@pytest.mark.parametrize(("shots", "gram"), [(1, True), (5, True), (6, False), (9, False)])
+def test_the_gram_form_is_used_while_the_examples_are_fewer_than_the_width_of_a_capsule(
+    shots: int, gram: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """24 numbers in 4 capsules: 6 each. Both forms give the same scores."""
+    method, support = model(), random(4, shots, 24, seed=1)
+    used = []
+    monkeypatch.setattr(method, "induce", lambda *given: (used.append(given), DMIN.induce(method, *given))[1])
+    scores = method(support, QUERY)
+    assert bool(used) != gram
+    plain = method.cosine(QUERY, DMIN.induce(method, method.adapt(support), QUERY))
+    assert torch.allclose(scores, plain, atol=1e-9)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from dmin.errors import ConfigError
-from dmin.methods import DMINPlus, EpisodeTensors, create
+from dmin.methods import DMINPlus, EpisodeTensors, create, exact_shares, score_prepared
 from dmin.methods.base import unit
 from tests.methods.common import random
 
@@ -72,10 +72,10 @@ def test_the_map_starts_at_the_mean_of_the_base_texts() -> None:
     mean = random(DIM, seed=4)
     for centre in (True, False):
         method = build(centre=centre)
-        method.centre_on(mean)
+        method.start_from_stage1(None, mean)
         moved = method.project(mean) - method.project(torch.zeros_like(mean))  # P·mean, whatever the bias
         assert torch.allclose(method.project(mean), torch.zeros_like(mean) if centre else moved, atol=1e-6)
-    build(project=False).centre_on(mean)  # nothing to start
+    build(project=False).start_from_stage1(None, mean)  # nothing to start
 
 
 def test_more_examples_are_looked_at_more_sharply() -> None:
@@ -96,10 +96,10 @@ def test_shares_add_up_and_a_weight_of_nothing_is_a_mask() -> None:
     support, query = random(4, 3, DIM), random(5, DIM, seed=1)
     prepared = method.prepare(support)
     mask = torch.tensor([[True, True, True], [True, True, False], [True, False, False], [True, True, True]])
-    scores = method.score_prepared(prepared, query, mask)
+    scores = score_prepared(method, prepared, query, mask)
     assert torch.allclose(method.contributions(prepared, query, mask).sum(-1), scores, atol=1e-12)
     weights = torch.where(mask, 1.0, 0.0).double()
-    assert torch.allclose(method.score_prepared(prepared, query, None, weights), scores, atol=1e-5)
+    assert torch.allclose(score_prepared(method, prepared, query, None, weights), scores, atol=1e-5)
 
 
 def test_a_name_learns_its_weight() -> None:
@@ -117,7 +117,7 @@ def test_a_name_learns_its_weight() -> None:
     assert torch.allclose(
         method.episode_loss(episodes)[1][0], literal(method, support[0], query[0], weights), atol=1e-6
     )
-    assert method.name_weight == pytest.approx(torch.e, rel=1e-6)
+    assert method.learned_name_weight() == pytest.approx(torch.e, rel=1e-6)
 
 
 def test_what_was_read_from_the_memory_and_the_base_classes() -> None:
@@ -191,5 +191,5 @@ def test_contrast_takes_ragged_support() -> None:
 
 def test_contrast_says_that_classes_depend_on_each_other() -> None:
     plain, joint = build(), with_contrast(5)
-    assert not plain.joint and plain.gives_cosines and plain.divides_scores
-    assert joint.joint and not joint.gives_cosines and not joint.divides_scores
+    assert not plain.traits.joint and plain.traits.gives_cosines and exact_shares(plain) is plain
+    assert joint.traits.joint and not joint.traits.gives_cosines and exact_shares(joint) is None

@@ -85,5 +85,5 @@ def test_features_do_not_know_the_queries_and_masked_rows() -> None:
 def test_what_it_cannot_do_is_said() -> None:
     with pytest.raises(ConfigError, match="K=2"):
         HATT(24, 2)
-    with pytest.raises(ConfigError, match="built for 5 examples a class, not 3"):
+    with pytest.raises(ConfigError, match="built for 5 examples per class, not 3"):
         method(5)(random(4, 3, 24), QUERY)

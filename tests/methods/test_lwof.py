@@ -97,4 +97,4 @@ def test_base_scores_do_not_change_when_novel_classes_come() -> None:
 def test_too_few_base_classes_are_refused_before_training() -> None:
     with pytest.raises(ConfigError, match="at least 6 base classes"):
         create("lwof", 24, way=5, shot=1, base_memory=torch.zeros(5, 24))
-    assert method().freezes_encoder and not method(tune_encoder=True).freezes_encoder
+    assert method().traits.freezes_encoder and not method(tune_encoder=True).traits.freezes_encoder

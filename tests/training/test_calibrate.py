@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ from torch import Tensor
 from dmin.data import ClassSplit, Corpus, join_corpora
 from dmin.errors import ModelError
 from dmin.evaluation.quality import reliability
-from dmin.methods import create
+from dmin.methods import DMINPlus, FewShotMethod, create
 from dmin.model.calibration import Calibration
-from dmin.training.calibrate import Scored, calibrate, fit_base_offset, fit_refusal, fit_temperature
+from dmin.training.calibrate import Scored, best_name_weight, calibrate, fit_base_offset, fit_refusal, fit_temperature
 from dmin.training.small_tasks import Task as SmallTask
 
 
@@ -101,6 +102,37 @@ def test_a_head_is_calibrated_on_classes_it_never_saw(sets: int) -> None:
     assert Calibration.from_dict(found.as_dict()) == found
 
 
+def calibrated(method: FewShotMethod, encode: Any) -> Calibration:
+    data = corpus()
+    found = calibrate(method, data, ClassSplit((), data.classes, ()), encode, seed=0)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", ["nearest", "dmin", "lwof"])
+def test_a_name_that_says_more_than_an_example_gets_more_weight(name: str) -> None:
+    """Names without noise beside noisy examples: a weight of 1 is not the best."""
+
+    def encode(texts: Any) -> Tensor:
+        exact = torch.tensor([[1.0 + text.split()[0].count(letter) for letter in "abcdefghij"] for text in texts])
+        is_name = torch.tensor([len(text.split()) == 1 for text in texts])  # an example has more words
+        noise = letters(texts) - exact
+        return torch.where(is_name.unsqueeze(1), exact, exact + 2 * noise)
+
+    method = create(
+        name, 10, way=2, shot=1, base_memory=3 * torch.eye(10), **({"capsules": 1} if name == "dmin" else {})
+    )
+    found = calibrated(method, encode)
+    assert found.name_weight in (1.5, 2.0, 3.0)
+
+
+def test_a_method_that_learned_the_weight_of_a_name_keeps_it() -> None:
+    method = create("dmin-plus", 10, way=2, shot=1, base_memory=3 * torch.eye(10))
+    assert isinstance(method, DMINPlus)
+    method.log_name_weight.data.fill_(0.3)
+    assert calibrated(method.eval(), letters).name_weight == pytest.approx(math.exp(0.3), rel=1e-6)
+
+
 def test_too_few_classes_or_no_cosines_give_nothing() -> None:
     data = corpus()
     assert (
@@ -125,3 +157,11 @@ def test_base_classes_get_what_they_lack() -> None:
     novel = SmallTask(asked[:2].unsqueeze(1) + 0.8, asked[:2].unsqueeze(1), asked[:2] + 0.8, torch.arange(2), asked[2:])
     offset, slope = fit_base_offset(method, [novel], asked, torch.arange(4))
     assert offset > 0 and slope == 0  # one number of examples says nothing about growth
+
+
+def test_where_the_weight_of_a_name_changes_nothing_it_is_one() -> None:
+    """Prototypical Networks count every row as one example."""
+    rows = torch.eye(4)
+    own, other = rows[:2], rows[2:]
+    task = SmallTask(own.unsqueeze(1), own.unsqueeze(1), own, torch.arange(2), other)
+    assert best_name_weight(create("prototypical", 4, way=2, shot=1), [task]) == 1.0

@@ -27,6 +27,7 @@ from dmin.data.labels import mostly_words, name_text
 from dmin.encoder import Encoder, FloatArray
 from dmin.encoder.onnx import check_backend
 from dmin.errors import ConfigError, DataError, unknown_name
+from dmin.methods import KeepsBaseClasses
 
 # One change at a time; predictions never wait, they read a snapshot.
 _CHANGING = threading.RLock()
@@ -311,7 +312,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model = open_model(self.model, self.encoder, self.device, self.backend)
         if self.keep_base and not model.base_classes:
             raise ConfigError("keep_base needs a trained model with a memory: this one knows no base classes")
-        if self.keep_base and not model.method.gives_cosines:
+        keeps_base = isinstance(model.method, KeepsBaseClasses) and model.method.traits.gives_cosines
+        if self.keep_base and not keeps_base:
             raise ConfigError(f"keep_base: a {model.method.name} model keeps no base classes")
         return model
 

@@ -10,6 +10,7 @@ import torch
 from dmin.classifier.examples import warn_of_contradictions
 from dmin.classifier.scoring import Model
 from dmin.classifier.state import ClassSupport, Knowledge
+from dmin.methods import prepared_scoring
 
 
 def learn_classes(
@@ -34,7 +35,7 @@ def learn_classes(
     fresh = [(label, text) for label, texts in rows.items() for text in texts if (label, text) not in known]
     vectors = model.vectors([text for _, text in fresh], before.width)
     with torch.no_grad():
-        prepared = model.method.prepare(vectors)
+        prepared = prepared_scoring(model.method).prepare(vectors)
     known |= {key: (vectors[row], prepared[row]) for row, key in enumerate(fresh)}
     found = []
     for label, texts in rows.items():

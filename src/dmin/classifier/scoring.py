@@ -16,7 +16,16 @@ from dmin.classifier.vectors import PRECOMPUTED, VectorText
 from dmin.encoder import Encoder
 from dmin.encoder.encoder import check_texts
 from dmin.errors import ConfigError, DataError
-from dmin.methods import DMIN, FewShotMethod, create
+from dmin.methods import (
+    FewShotMethod,
+    KeepsBaseClasses,
+    LimitsSupport,
+    ReadsMemory,
+    create,
+    exact_shares,
+    prepared_scoring,
+    score_prepared,
+)
 from dmin.model import load_model, shipped_head
 from dmin.model.calibration import Calibration
 
@@ -80,15 +89,15 @@ class Model:
 
     def _part(self, query: Tensor, knowledge: Knowledge, keep_base: bool) -> Tensor:
         """The columns of each block put in their place, then the base classes."""
-        method, found = self.method, []
+        method, scoring, found = self.method, prepared_scoring(self.method), []
         if knowledge.classes:
-            queries = method.query_side(query)
-            blocks = (knowledge.whole,) if method.joint else knowledge.blocks
+            queries = scoring.query_side(query)
+            blocks = (knowledge.whole,) if method.traits.joint else knowledge.blocks
             sides = (block.side(method, knowledge.name_weight) for block in blocks)
-            scores = torch.cat([method.score_sides(side, queries) for side in sides], dim=1)
-            order = None if method.joint else knowledge.order
+            scores = torch.cat([scoring.score_sides(side, queries) for side in sides], dim=1)
+            order = None if method.traits.joint else knowledge.order
             found.append((scores if order is None else scores[:, order]) / method.temperature)
-        if keep_base:
+        if keep_base and isinstance(method, KeepsBaseClasses):
             offset = self.calibration.offset(knowledge.mean_size) if self.calibration else 0.0
             found.append(method.base_scores(query) / method.temperature + offset)
         return torch.cat(found, dim=1)
@@ -98,8 +107,8 @@ class Model:
         """Each row's exact part of a class's cosine with one query [1, d], and the cosine without that row."""
         weights = entry.weights(name_weight)
         rows, counts = entry.prepared.unsqueeze(0), weights.unsqueeze(0)
-        if self.method.divides_scores:
-            parts = self.method.contributions(rows, query, None, counts)[0, 0] / self.method.temperature  # [K]
+        if (method := exact_shares(self.method)) is not None:
+            parts = method.contributions(rows, query, None, counts)[0, 0] / self.method.temperature  # [K]
         else:
             parts = torch.full((len(entry.texts),), float("nan"))
         return parts, [self.without(entry, row, query, name_weight) for row in range(len(entry.texts))]
@@ -111,13 +120,13 @@ class Model:
         if not rest:
             return float("nan")
         weights = entry.weights(name_weight)[rest].unsqueeze(0)
-        score = self.method.score_prepared(entry.prepared[rest].unsqueeze(0), query, None, weights)
+        score = score_prepared(self.method, entry.prepared[rest].unsqueeze(0), query, None, weights)
         return float(score[0, 0]) / self.method.temperature
 
     @torch.no_grad()
     def memory_of(self, entry: ClassSupport, most: int = 5) -> tuple[tuple[str, float], ...]:
         """The base classes that shaped a class's vectors most, with their weight; nothing where no memory is read."""
-        weights = self.method.memory_weights(entry.vectors)
+        weights = self.method.memory_weights(entry.vectors) if isinstance(self.method, ReadsMemory) else None
         if weights is None:
             return ()
         mean = weights.mean(dim=0)  # [N]
@@ -135,8 +144,8 @@ def open_model(model: str | Path, encoder: Encode | str | None, device: str | No
     method, info = trained.method, trained.info
     if method.inputs != "vectors":
         raise ConfigError(f"a {info.method} model cannot classify by itself: use dmin evaluate")
-    if isinstance(method, DMIN):
-        method.row_limit = info.shot
+    if isinstance(method, LimitsSupport):
+        method.limit_support(info.shot)
     calibration = Calibration.from_dict(info.calibration) if info.calibration else None
     return Model(method, trained.encoder, None, info.base_classes, calibration)
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from dmin.methods import FewShotMethod
+from dmin.methods import FewShotMethod, prepared_scoring
 
 # Sizes that classes are padded to, and how many rows are scored at once: few enough that all of a round's tensors stay in
 # the processor's cache, many enough that starting an operation costs little.
@@ -64,7 +64,9 @@ class Block:
         weights = pad_sequence([entry.weights(name_weight) for entry in self.entries], batch_first=True)  # [C, K]
         sizes = torch.tensor([len(entry.texts) for entry in self.entries], device=prepared.device)
         mask = torch.arange(prepared.shape[1], device=prepared.device) < sizes.unsqueeze(1)
-        return method.support_side(prepared, None if mask.all() else mask, None if (weights == 1).all() else weights)
+        return prepared_scoring(method).support_side(
+            prepared, None if mask.all() else mask, None if (weights == 1).all() else weights
+        )
 
 
 def padded_size(entry: ClassSupport) -> int:

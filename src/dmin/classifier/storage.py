@@ -18,7 +18,7 @@ from dmin.classifier.state import ClassSupport, Knowledge
 from dmin.errors import ConfigError, DataError, ModelError, StorageError
 from dmin.files import new_folder, read_json, read_tensors, write_atomic, write_json, write_tensors
 from dmin.hub import fetch_folder, is_hub_id, send_folder
-from dmin.methods import FewShotMethod
+from dmin.methods import FewShotMethod, prepared_scoring
 from dmin.model.folder import model_folder
 
 if TYPE_CHECKING:
@@ -116,7 +116,9 @@ def load_classifier(
     name_weight = stored["name_weight"]
     if head_digest(model.method) != stored["head"]:  # the package came with another head then: same examples, new head
         with torch.no_grad():
-            entries = [replace(entry, prepared=model.method.prepare(entry.vectors)) for entry in entries]
+            entries = [
+                replace(entry, prepared=prepared_scoring(model.method).prepare(entry.vectors)) for entry in entries
+            ]
         name_weight = model.name_weight
     classifier._model, classifier._opened_for = model, classifier._names_of_model()
     classifier._knowledge, classifier._names_on = Knowledge(tuple(entries), name_weight), stored["names_on"]

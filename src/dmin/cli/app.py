@@ -19,6 +19,7 @@ from dmin.cli.demo import demo
 from dmin.cli.evaluate import evaluate
 from dmin.cli.figure import figure
 from dmin.cli.model import model
+from dmin.cli.plugins import HELP, ListsMethods, plugins_first, use_plugins
 from dmin.cli.train import train
 from dmin.errors import DminError, TrainingInterruptedError, nearest_name
 
@@ -37,7 +38,7 @@ app.command()(demo)
 app.command()(train)
 app.command()(evaluate)
 app.command()(classify)
-app.command()(compare)
+app.command(cls=ListsMethods)(compare)
 app.command()(ablate)
 app.add_typer(figure, name="figure")
 app.add_typer(data, name="data")
@@ -53,9 +54,11 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: bool = typer.Option(False, "--version", help="Print the version.", callback=_version, is_eager=True),
+    plugin: list[str] = typer.Option([], "--plugin", metavar="FILE.py", help=HELP),
 ) -> None:
     """Few-shot text classification with Dynamic Memory Induction Networks. Start with: dmin demo"""
     del version
+    use_plugins(plugin)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -69,7 +72,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     command = typer.main.get_command(app)
     try:
         code = command.main(
-            args=list(arguments) if arguments is not None else None, prog_name="dmin", standalone_mode=False
+            args=plugins_first(sys.argv[1:] if arguments is None else arguments),
+            prog_name="dmin",
+            standalone_mode=False,
         )
         if code == STOPPED:  # some versions of typer give this back for Ctrl-C in place of the exception
             raise KeyboardInterrupt

@@ -40,9 +40,8 @@ def compare(
 ) -> None:
     """Compare methods on the same encoder, start, budget and stored test episodes, with intervals and tests.
 
-    Methods: finetune ataml relation induction hatt lwof dmin dmin-plus prototypical matching nearest logistic. Each
-    finished cell is kept, so an interrupted comparison goes on with the same command. Writes table.md, table.tex,
-    table.csv and report.html.
+    Methods: {methods}. Each finished cell is kept, so an interrupted comparison goes on with the same command. Writes
+    table.md, table.tex, table.csv and report.html.
 
     \b
     dmin compare --data banking77 --split protaugment-01 --methods all --tune none

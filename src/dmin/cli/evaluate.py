@@ -124,7 +124,7 @@ def _episodes(
         sizes = trained.split_sizes
     split_name, classes = choose_split(corpus, split, split_seed, sizes)
     folder = out or (run if same_data else run / corpus.name)
-    tied = model.method.tied_to  # ATAML knows one C, HATT one K
+    tied = model.method.traits.tied_to  # ATAML knows one C, HATT one K
     ways = ways or ([model.info.way] if tied == "way" else [5, 10])
     shots = shots or ([model.info.shot] if tied == "shot" else [1, 5])
     plan = EvaluationPlan(corpus, split_name, classes, ways, shots, episodes, queries, part)

@@ -21,7 +21,7 @@ from dmin.errors import ConfigError, DataError, DminError
 from dmin.evaluation.protocol import FineTuneScorer, MethodScorer, Scorer, draw_episodes, run_episodes
 from dmin.evaluation.resources import peak_memory, reset_peak_memory
 from dmin.files import file_digest, read_json, write_json
-from dmin.methods import FewShotMethod, FineTune, method_class
+from dmin.methods import FewShotMethod, FineTunesEncoder, method_class
 from dmin.methods.base import Inputs
 from dmin.progress import progress
 from dmin.training import TrainConfig, load_config
@@ -280,7 +280,7 @@ class _Bench:
         self._restore()
         method = build_head(config, task, self.encoder.width, knowledge)
         trained = 0
-        if method.meta_trained:
+        if method.traits.meta_trained:
             source = self._source(config, task, method, ("train", "valid"))
             trained = train_stage2(config, task, source, self.encoder, method, self.loop).step * config.stage2.batch
         scorer, used = self._scorer(config, task, method.eval(), episodes)
@@ -320,7 +320,7 @@ class _Bench:
         self, config: TrainConfig, task: Task, method: FewShotMethod, episodes: EpisodeList
     ) -> tuple[Scorer, EpisodeList]:
         source = self._source(config, task, method, ("test",))
-        if isinstance(method, FineTune) and config.tune != "none":
+        if isinstance(method, FineTunesEncoder) and config.tune != "none":
             some = EpisodeList(episodes.corpus_fingerprint, episodes.episodes[:FINE_TUNED_EPISODES])
             return FineTuneScorer(method, self.encoder.network, source), some
         if not self.plan.names:
@@ -330,8 +330,10 @@ class _Bench:
 
     def _title(self, job: Job, method: FewShotMethod, episodes: int) -> str:
         title = job.row.title or method_class(job.row.method).title
-        if isinstance(method, FineTune):
-            title = FineTune.head_title if self.plan.base.tune == "none" else f"{title} ({episodes} episodes)"
+        if self.plan.base.tune == "none":
+            title = method.traits.frozen_title or title
+        elif isinstance(method, FineTunesEncoder):
+            title = f"{title} ({episodes} episodes)"
         return f"{title} ({method.note})" if method.note else title
 
 

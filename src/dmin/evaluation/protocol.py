@@ -16,7 +16,7 @@ from dmin.data import Corpus, Episode, EpisodeList, EpisodeSampler
 from dmin.encoder import EncoderNetwork
 from dmin.errors import DataError
 from dmin.evaluation.statistics import Interval, mean_interval
-from dmin.methods import FewShotMethod, FineTune
+from dmin.methods import FewShotMethod, FineTunesEncoder
 from dmin.progress import progress
 from dmin.threads import one_thread
 from dmin.training.sources import EncodedTexts, TextSource
@@ -46,7 +46,7 @@ class MethodScorer:
 class FineTuneScorer:
     """Scores by fine-tuning the whole encoder in each episode."""
 
-    def __init__(self, method: FineTune, network: EncoderNetwork, source: TextSource) -> None:
+    def __init__(self, method: FineTunesEncoder, network: EncoderNetwork, source: TextSource) -> None:
         self.method, self.network, self.source = method, network, source
 
     def __call__(self, episode: Episode) -> Tensor:

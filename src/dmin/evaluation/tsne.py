@@ -15,7 +15,7 @@ from dmin.encoder import VectorCache
 from dmin.errors import ConfigError
 from dmin.evaluation.figures import embedding_figure
 from dmin.evaluation.runs import open_run
-from dmin.methods import DMIN
+from dmin.methods import RewritesSupport
 from dmin.training.sources import TextSource
 
 SETS = 100
@@ -42,7 +42,8 @@ def memory_effect(run: Path, data: str | None, split: str | None, way: int, shot
         raise ConfigError(f"--way {way} --shot {shot}: separation needs at least 2 classes of 2 texts")
     model, corpus, _, classes = open_run(run, data, split)
     method = model.method
-    if not isinstance(method, DMIN) or method.memory_routing is None:
+    memory_module = method.memory_module() if isinstance(method, RewritesSupport) else None
+    if memory_module is None:
         raise ConfigError(f"{run} holds no memory module: train --method dmin with use_memory")
     sampler = EpisodeSampler(corpus, classes.test, way, shot, 1, seed)
     sets = [sampler.episode(number) for number in range(SETS)]
@@ -54,7 +55,7 @@ def memory_effect(run: Path, data: str | None, split: str | None, way: int, shot
     for episode in sets:
         support = source.vectors(torch.tensor(episode.support).flatten())  # [C·K, d]
         with torch.no_grad():
-            halves = [half.cpu().numpy() for half in (support, method.adapt(support.unsqueeze(1)).squeeze(1))]
+            halves = [half.cpu().numpy() for half in (support, memory_module(support.unsqueeze(1)).squeeze(1))]
         scores.append([separation(half, labels) for half in halves])
         first = first or halves
     perplexity = min(30.0, (len(labels) - 1) / 3)

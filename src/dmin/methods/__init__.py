@@ -1,4 +1,4 @@
-"""Few-shot methods, one paper a file, by name."""
+"""Few-shot methods, one paper per file, by name."""
 
 from __future__ import annotations
 
@@ -6,9 +6,23 @@ from typing import Any
 
 from torch import Tensor
 
-from dmin.errors import unknown_name
+from dmin.methods.abilities import (
+    ExactShares,
+    FineTunesEncoder,
+    KeepsBaseClasses,
+    LearnsNameWeight,
+    LimitsSupport,
+    PreparedScoring,
+    ReadsMemory,
+    RewritesSupport,
+    StartsFromStage1,
+    exact_shares,
+    name_weight,
+    prepared_scoring,
+    score_prepared,
+)
 from dmin.methods.ataml import ATAML
-from dmin.methods.base import EpisodeTensors, FewShotMethod, TokenStates, check_options
+from dmin.methods.base import EpisodeTensors, FewShotMethod, TokenStates, Traits, check_options
 from dmin.methods.dmin import DMIN
 from dmin.methods.dmin_plus import DMINPlus
 from dmin.methods.finetune import FineTune
@@ -19,22 +33,16 @@ from dmin.methods.lwof import LwoF
 from dmin.methods.matching import Matching
 from dmin.methods.nearest import Nearest
 from dmin.methods.prototypical import Prototypical
+from dmin.methods.registry import (
+    METHODS,
+    import_all,
+    load_entry_points,
+    load_plugin,
+    load_plugins,
+    method_class,
+    register,
+)
 from dmin.methods.relation import Relation
-
-# In the order of the paper's tables, then the plain rows.
-METHODS: dict[str, type[FewShotMethod]] = {
-    method.name: method
-    for method in (
-        FineTune, ATAML, Relation, Induction, HATT, LwoF, DMIN, DMINPlus, Prototypical, Matching, Nearest, Logistic,
-    )
-}  # fmt: skip
-
-
-def method_class(name: str) -> type[FewShotMethod]:
-    """Return a method's class by name; an unknown name is an error with the nearest known one."""
-    if name not in METHODS:
-        raise unknown_name("method", name, METHODS)
-    return METHODS[name]
 
 
 def create(
@@ -46,7 +54,7 @@ def create(
         name: a key of `METHODS`.
         dim: width of the vectors.
         way: number of classes in an episode (some methods have a slot for each).
-        shot: number of examples a class (some methods have a filter of that height).
+        shot: number of examples per class (some methods have a filter of that height).
         base_memory: W_base [N, d], for the methods that have a memory.
         seed: of the initial weights.
         options: the method's own.
@@ -56,6 +64,10 @@ def create(
     return cls.build(dim, way=way, shot=shot, base_memory=base_memory, seed=seed, **options)
 
 
+import_all(__name__, __path__)  # methods that nobody imports by name register themselves too
+load_entry_points()
+load_plugins()
+
 __all__ = [
     "ATAML",
     "DMIN",
@@ -63,16 +75,33 @@ __all__ = [
     "METHODS",
     "DMINPlus",
     "EpisodeTensors",
+    "ExactShares",
     "FewShotMethod",
     "FineTune",
+    "FineTunesEncoder",
     "Induction",
+    "KeepsBaseClasses",
+    "LearnsNameWeight",
+    "LimitsSupport",
     "Logistic",
     "LwoF",
     "Matching",
     "Nearest",
+    "PreparedScoring",
     "Prototypical",
+    "ReadsMemory",
     "Relation",
+    "RewritesSupport",
+    "StartsFromStage1",
     "TokenStates",
+    "Traits",
+    "check_options",
     "create",
+    "exact_shares",
+    "load_plugin",
     "method_class",
+    "name_weight",
+    "prepared_scoring",
+    "register",
+    "score_prepared",
 ]

@@ -1,7 +1,7 @@
 """Attentive Task-Agnostic Meta-Learning: Jiang, Havaei, Chartrand, Chouaib, Vincent, Jesson, Chapados and Matwin, 2018.
 
 Model-agnostic meta-learning in which only the attention over the tokens and the classifier adapt to a task, while the
-text representation is shared by all tasks. It needs the states of the tokens: on a single vector a text the attention is
+text representation is shared by all tasks. It needs the states of the tokens: on a single vector per text the attention is
 the constant 1, and all that is left is an adapted classifier. The gradient of the outer loss goes through the inner
 steps (second order) unless `first_order` says otherwise. Each class has a slot of its own in the initial classifier, so
 a model belongs to one number of classes.
@@ -9,24 +9,26 @@ a model belongs to one number of classes.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from dmin.errors import ConfigError
-from dmin.methods.base import FewShotMethod, Inputs, TokenStates
+from dmin.methods.base import FewShotMethod, TokenStates, Traits
+from dmin.methods.registry import register
 
 
 class Adapted(NamedTuple):
-    """The part that adapts to a task, one copy an episode."""
+    """The part that adapts to a task, one copy per episode."""
 
     attention: Tensor  # u [..., d]
     weight: Tensor  # W [..., C, d]
     bias: Tensor  # [..., C]
 
 
+@register
 class ATAML(FewShotMethod):
     """Token attention and classifier adapted by gradient steps on the support.
 
@@ -40,10 +42,7 @@ class ATAML(FewShotMethod):
         seed: of the initial classifier.
     """
 
-    name: ClassVar[str] = "ataml"
-    title: ClassVar[str] = "ATAML"
-    tied_to: ClassVar[Literal["way", "shot"] | None] = "way"
-    inputs: ClassVar[Inputs] = "tokens"
+    traits = Traits(name="ataml", title="ATAML", place=20, inputs="tokens", tied_to="way")
 
     def __init__(
         self,

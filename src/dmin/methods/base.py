@@ -1,4 +1,8 @@
-"""What every few-shot method is: a module that scores queries against classes known by a few examples each."""
+"""The contract of a few-shot method: a module that scores queries, and a description of its traits.
+
+A method has `forward` (scores), `loss`, and `traits`. What only some methods can do besides is in
+`dmin.methods.abilities`.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,32 @@ from dmin.errors import ConfigError, nearest_name
 
 Inputs = Literal["vectors", "tokens", "texts"]
 COSINE_EPSILON = 1e-8
-# What `create` gives a method by itself; everything else in its constructor is an option.
+# Arguments of a constructor that `create` fills in; the others are the method's options.
 RESERVED = {"self", "base_memory", "seed", "dim", "way", "shot", "squared_norm"}
+
+
+@dataclass(frozen=True)
+class Traits:
+    """The fixed description of a method, as its class variable `traits`.
+
+    An option that changes a trait replaces it for that instance: `self.traits = replace(self.traits, joint=True)`.
+    """
+
+    name: str  # for --method, --methods and summary.json
+    title: str  # for tables
+    frozen_title: str | None = None  # title in tables where the encoder is frozen; None: the same
+    place: int = 1000  # order in tables and lists: the paper's rows first; equal places in the order of registration
+    inputs: Inputs = "vectors"  # what it scores: vectors, token states, or texts
+    pooling: str = "auto"  # default pooling for a frozen encoder
+    meta_trained: bool = True  # has weights that learn on episodes; if not, `dmin train` refuses it
+    needs_memory: bool = False  # its constructor needs W_base of stage 1
+    episodes_from_base: bool = False  # trained on episodes of base classes, with queries of other base classes
+    freezes_encoder: bool = False  # stage 2 leaves the encoder as stage 1 made it
+    learning_rate: float = 1e-3  # of its own weights in stage 2
+    scalar_learning_rate: float | None = None  # of scales and single weights; None: like the other weights
+    tied_to: Literal["way", "shot"] | None = None  # works only for the C or the K that it was trained for
+    gives_cosines: bool = False  # score / temperature is a cosine, or one less a constant of its class
+    joint: bool = False  # a class's score depends on which other classes there are
 
 
 class TokenStates(NamedTuple):
@@ -37,19 +65,9 @@ class EpisodeTensors:
     query: Any  # [B, L, ...]
     labels: Tensor  # [B, L], 0 .. C-1
     base_rows: Tensor  # [B, C]: each class's row in the base memory, -1 for none
-    base_query: Tensor | None = (
-        None  # [B, Lb, d]: texts of base classes outside the episode, where a method asks for them
-    )
+    base_query: Tensor | None = None  # [B, Lb, d]: texts of base classes outside the episode (`episodes_from_base`)
     base_labels: Tensor | None = None  # [B, Lb]: their rows in the base memory
     named: bool = False  # is the last support row of each class its name?
-
-
-class SupportSide(NamedTuple):
-    """Prepared support [..., C, K, d] as it is, with mask and weights [..., C, K]."""
-
-    prepared: Tensor
-    mask: Tensor | None
-    row_weights: Tensor | None
 
 
 class FewShotMethod(nn.Module):
@@ -58,32 +76,22 @@ class FewShotMethod(nn.Module):
     A mask [..., C, K] says which support rows are real (True), so classes may have unequal numbers of examples.
     """
 
+    traits: Traits  # a class variable; see `Traits` for when an instance has its own
+    # Copied from the traits of the class:
     name: ClassVar[str]
     title: ClassVar[str]
-    inputs: ClassVar[Inputs] = "vectors"
-    pooling: ClassVar[str] = "auto"  # how it likes a resting encoder to pool, where the settings leave that open
-    meta_trained: ClassVar[bool] = True
-    needs_memory: ClassVar[bool] = False
-    episodes_from_base: ClassVar[bool] = False  # episodes are made of base classes, with base queries beside them
-    freezes_encoder: bool = False  # stage 2 leaves the encoder as stage 1 made it
-    learning_rate: ClassVar[float] = 1e-3  # of its own weights, unless the configuration says otherwise
-    scalar_learning_rate: ClassVar[float | None] = (
-        None  # of its scales and single weights; None: like the other weights
-    )
-    tied_to: ClassVar[Literal["way", "shot"] | None] = None  # works for the C or K that it was trained for only
-    learns_names: ClassVar[bool] = False  # can be trained with class names among the support
-    divides_scores: bool = False  # `contributions` says what each example gave
-    gives_cosines: bool = False  # score / temperature is a cosine, or one less a constant of its class
-    joint: bool = False  # a class's score depends on which other classes there are
+    inputs: ClassVar[Inputs]
 
-    @property
-    def note(self) -> str:
-        """What a table must say beside the title, because it differs from the paper's method; usually nothing."""
-        return ""
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if "traits" in cls.__dict__:
+            cls.name, cls.title, cls.inputs = cls.traits.name, cls.traits.title, cls.traits.inputs
 
     @classmethod
     def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
         """Make the method; its constructor gets those of these values that it names, and the options."""
+        if cls.traits.needs_memory:
+            check_memory(cls.name, base_memory, dim)
         offered = {
             "dim": dim, "way": way, "shot": shot, "base_memory": base_memory, "seed": seed,
             # The memory's rows have the mean norm of the training vectors.
@@ -92,70 +100,11 @@ class FewShotMethod(nn.Module):
         named = inspect.signature(cls.__init__).parameters
         return cls(**{name: value for name, value in offered.items() if name in named}, **options)
 
-    def centre_on(self, mean: Tensor) -> None:
-        """Told the mean [d] of the base texts before training; most methods have no use for it."""
-        del mean
-
     def forward(
         self, support: Tensor, query: Tensor, mask: Tensor | None = None, base_rows: Tensor | None = None
     ) -> Tensor:
         """Return scores [..., L, C]; the highest wins."""
-        del support, query, mask, base_rows
-        raise TypeError(f"{type(self).__name__} scores {self.inputs}, not vectors")
-
-    @property
-    def temperature(self) -> float:
-        """What the scores are multiples of: score / temperature is the raw similarity (a cosine where there is one)."""
-        return 1.0
-
-    @property
-    def name_weight(self) -> float:
-        """How many examples a class's name is worth beside them."""
-        return 1.0
-
-    def prepare(self, support: Tensor) -> Tensor:
-        """The work that each example allows on its own, [..., d] -> [..., d]: done once and kept by a classifier."""
-        return support
-
-    def score_prepared(
-        self, prepared: Tensor, query: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
-    ) -> Tensor:
-        """`forward` on support that went through `prepare`.
-
-        `row_weights` [..., C, K] let a row count for more or less than an example; methods that do not sum over the
-        examples count it as one.
-        """
-        return self.score_sides(self.support_side(prepared, mask, row_weights), self.query_side(query))
-
-    def support_side(self, prepared: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None) -> Any:
-        """All that scoring needs of prepared support and that no query changes: made once and kept by a classifier."""
-        return SupportSide(prepared, mask, row_weights)
-
-    def query_side(self, query: Tensor) -> Any:
-        """All that scoring needs of queries [..., L, d] and that no class changes: made once for all blocks of classes."""
-        return query
-
-    def score_sides(self, support: Any, queries: Any) -> Tensor:
-        """Scores [..., L, C] from what `support_side` and `query_side` made."""
-        scores: Tensor = self(support.prepared, queries, support.mask)
-        return scores
-
-    def contributions(
-        self, prepared: Tensor, query: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
-    ) -> Tensor:
-        """Each prepared example's share of each score: [..., L, C, K], for the methods whose score divides."""
-        del prepared, query, mask, row_weights
-        raise TypeError(f"{type(self).__name__} does not divide its scores among the examples")
-
-    def memory_weights(self, support: Tensor) -> Tensor | None:
-        """What each base class gave to (or took from) each example of a class [K, d]: [K, N]; None without a memory."""
-        del support
-        return None
-
-    def base_scores(self, query: Tensor) -> Tensor:
-        """Scores of the base classes [..., L, N], in the scale of the novel ones."""
-        del query
-        raise TypeError(f"{type(self).__name__} keeps no base classes")
+        raise NotImplementedError(f"{type(self).__name__} has no forward")
 
     def loss(self, scores: Tensor, labels: Tensor) -> Tensor:
         """Mean cross-entropy over all queries (Eq. 14); scores [..., L, C], labels [..., L]."""
@@ -165,6 +114,16 @@ class FewShotMethod(nn.Module):
         """Return (loss, scores [B, L, C]) of a batch of training episodes."""
         scores = self(episodes.support, episodes.query, base_rows=episodes.base_rows)
         return self.loss(scores, episodes.labels), scores
+
+    @property
+    def temperature(self) -> float:
+        """The factor in the scores: score / temperature is the raw similarity (a cosine where there is one)."""
+        return 1.0
+
+    @property
+    def note(self) -> str:
+        """How it differs from the published method, for the brackets beside the title in tables; usually nothing."""
+        return ""
 
 
 def cosine(x: Tensor, y: Tensor) -> Tensor:
@@ -178,12 +137,25 @@ def unit(x: Tensor) -> Tensor:
     return x * torch.rsqrt(squared.clamp_min(COSINE_EPSILON**2))
 
 
-def masked_mean(support: Tensor, mask: Tensor | None) -> Tensor:
-    """Mean over the real rows: [..., K, d] with mask [..., K] -> [..., d]."""
+def masked_mean(support: Tensor, mask: Tensor | None, row_weights: Tensor | None = None) -> Tensor:
+    """Mean over the real rows: [..., K, d] with mask and weights [..., K] -> [..., d]."""
+    if row_weights is not None:
+        weights = (row_weights if mask is None else row_weights * mask).unsqueeze(-1).to(support.dtype)
+        return (support * weights).sum(dim=-2) / weights.sum(dim=-2).clamp_min(COSINE_EPSILON)
     if mask is None:
         return support.mean(dim=-2)
     weights = mask.unsqueeze(-1).to(support.dtype)
     return (support * weights).sum(dim=-2) / weights.sum(dim=-2).clamp_min(1)
+
+
+def check_memory(name: str, base_memory: Tensor | None, dim: int) -> None:
+    """Raise a `ConfigError` where there is no base memory, or one that does not fit vectors of this width."""
+    if base_memory is None:
+        raise ConfigError(f"{name} needs a base memory: stage 1 makes it")
+    if base_memory.ndim != 2 or not len(base_memory) or base_memory.shape[-1] != dim:
+        raise ConfigError(
+            f"{name}: the base memory has shape {list(base_memory.shape)}; [N, {dim}] with N > 0 is needed"
+        )
 
 
 def check_options(cls: type[FewShotMethod], options: dict[str, Any]) -> None:

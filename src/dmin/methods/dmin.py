@@ -1,9 +1,9 @@
 """Dynamic Memory Induction Networks: Geng, Li, Li, Sun and Zhu, ACL 2020.
 
-What was learned about the base classes is kept as a memory, one vector a class. A support example is first rewritten in
-terms of that memory (Dynamic Memory Module, DMM); then the examples of a class are folded into one class vector, anew
-for each query, so that the examples near the query count most (Query-enhanced Induction Module, QIM). Both are the same
-routing with weights of their own. The score is a scaled cosine.
+What was learned about the base classes is kept as a memory, one vector per class. A support example is first rewritten in
+terms of that memory (Dynamic Memory Module, DMM: `adapt`); then the examples of a class are folded into one class vector,
+anew for each query, so that the examples near the query count most (Query-enhanced Induction Module, QIM: `induce`). Both
+are the same routing (Algorithm 1, `dmin.routing`) with weights of their own. The score is a scaled cosine (`cosine`).
 
 Unusual: the query itself is never rewritten, so routed class vectors must stay comparable with raw encoder vectors.
 That is why the routing starts at the identity.
@@ -11,24 +11,28 @@ That is why the routing starts at the identity.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple, Self
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from dmin.errors import ConfigError
-from dmin.methods.base import COSINE_EPSILON, FewShotMethod, SupportSide, cosine, masked_mean, unit
+from dmin.methods.abilities import SupportSide
+from dmin.methods.base import COSINE_EPSILON, FewShotMethod, Traits, cosine, masked_mean, unit
+from dmin.methods.dmin_gram import (
+    DMINQueries,
+    GramRows,
+    gram_cosine,
+    gram_cosines,
+    gram_pays,
+    gram_queries,
+    gram_rows,
+)
+from dmin.methods.registry import register
 from dmin.routing import SQUASH_EPSILON, DynamicMemoryRouting, SoftmaxAxis
-from dmin.routing.gram import GramQueries, GramRows, gram_cosine, gram_queries, gram_rows
 
 
-class DMINQueries(NamedTuple):
-    """Queries [..., L, d], and what the routing in Gram space needs of them; None where there is no routing."""
-
-    query: Tensor
-    gram: GramQueries | None
-
-
+@register
 class DMIN(FewShotMethod):
     """Memory, induction by the query, cosine.
 
@@ -47,12 +51,10 @@ class DMIN(FewShotMethod):
         seed: of the noise in the initial weights.
     """
 
-    name: ClassVar[str] = "dmin"
-    title: ClassVar[str] = "DMIN"
-    needs_memory: ClassVar[bool] = True
-    divides_scores: bool = True
-    gives_cosines: bool = True
-    learning_rate: ClassVar[float] = 1e-4  # 1e-3 drives the routing away from the identity before it learns
+    traits = Traits(
+        name="dmin", title="DMIN", place=70, needs_memory=True, gives_cosines=True,
+        learning_rate=1e-4,  # 1e-3 drives the routing away from the identity before it learns
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -90,85 +92,38 @@ class DMIN(FewShotMethod):
             self.query_routing = shared or DynamicMemoryRouting(
                 dim, capsules, iterations, softmax_over, generator=generator
             )
-        self.scale = nn.Parameter(torch.tensor(float(scale)))
+        self.scale = nn.Parameter(torch.tensor(float(scale)))  # τ
         self.mask_own_rows = mask_own_rows
-        # In use, a class of more examples than this weighs like one of so many: the routing sums over the examples, and a
-        # sum much larger than any in training saturates the capsules and distorts the class vector. None: the paper's sum.
-        self.row_limit: int | None = None
-
-    @classmethod
-    def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
-        """See `FewShotMethod.build`; the memory is needed, and must fit."""
-        if base_memory is None:
-            raise ConfigError("dmin needs a base memory: stage 1 makes it")
-        if base_memory.shape[-1] != dim:
-            raise ConfigError(f"the base memory is {base_memory.shape[-1]} wide, the vectors {dim}")
-        return super().build(dim, way=way, shot=shot, base_memory=base_memory, seed=seed, **options)
+        self._most_examples: int | None = None  # see `limit_support`
 
     def forward(
         self, support: Tensor, query: Tensor, mask: Tensor | None = None, base_rows: Tensor | None = None
     ) -> Tensor:
-        """Scores τ·cos(e_q, e_c) [..., L, C], Eq. 12."""
-        return self.score_prepared(self.adapt(support, base_rows), query, mask)
-
-    @property
-    def temperature(self) -> float:
-        """τ: the scores are τ times a cosine."""
-        return self.scale.item()
-
-    def prepare(self, support: Tensor) -> Tensor:
-        """DMM of each example on its own."""
-        return self.adapt(support)
-
-    def support_side(
-        self, prepared: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
-    ) -> GramRows | SupportSide:
-        """Adapted examples [..., C, K, d] in Gram space, which pays while examples are few; else as they are."""
-        routing = self.query_routing
-        if routing is None or prepared.shape[-2] >= routing.dim // routing.capsules:
-            return SupportSide(prepared, mask, row_weights)
-        return gram_rows(routing, prepared, mask, self._weights(prepared, mask, row_weights))
-
-    def query_side(self, query: Tensor) -> DMINQueries:
-        """The queries as they are, and in Gram space."""
-        return DMINQueries(query, gram_queries(self.query_routing, query) if self.query_routing is not None else None)
-
-    def score_sides(self, support: Any, queries: DMINQueries) -> Tensor:
-        """QIM and cosine: [..., L, C]. In Gram space the number is the same, without making the class vectors."""
-        if self.query_routing is not None and queries.gram is not None and isinstance(support, GramRows):
-            return self.scale * gram_cosine(self.query_routing, support, queries.gram)
-        class_vectors = self.induce(
-            support.prepared, queries.query, support.mask, support.row_weights
-        )  # [..., L, C, d]
-        return self.scale * cosine(queries.query.unsqueeze(-2), class_vectors)
+        """Scores s_{q,c} [..., L, C]: DMM, QIM, cosine."""
+        adapted = self.adapt(support, base_rows)  # e'_{c,s} [..., C, K, d]
+        if gram_pays(self.query_routing, adapted):  # the two steps below in one: the same scores, faster for small K
+            weights = self._row_weights(adapted, mask)
+            return self.scale * gram_cosines(self.query_routing, adapted, query, mask, weights)
+        class_vectors = self.induce(adapted, query, mask)  # e_c [..., L, C, d]
+        return self.cosine(query, class_vectors)  # [..., L, C]
 
     def adapt(self, support: Tensor, base_rows: Tensor | None = None) -> Tensor:
-        """DMM: e'_{c,s} = DMR(W_base, e_{c,s}), [..., C, K, d] -> [..., C, K, d]."""
+        """DMM: e'_{c,s} = DMR(W_base, e_{c,s}) (Eq. 1 with M = W_base), [..., C, K, d] -> [..., C, K, d]."""
         if self.memory_routing is None:
             return support
-        own = None
+        shown = None
         if self.mask_own_rows and self.training and base_rows is not None:
             numbers = torch.arange(len(self.base_memory), device=base_rows.device)
             own = (base_rows.unsqueeze(-1) == numbers).any(dim=-2)  # [..., N]
-            own = ~own[..., None, None, :]  # [..., 1, 1, N]: True = not a class of this episode
-        adapted: Tensor = self.memory_routing(self.base_memory, support, own)
+            shown = ~own[..., None, None, :]  # [..., 1, 1, N]: True = not a class of this episode
+        adapted: Tensor = self.memory_routing(self.base_memory, support, shown)
         return adapted
-
-    def memory_weights(self, support: Tensor) -> Tensor | None:
-        """The final routing weights of DMM, mean over the capsules: [..., d] -> [..., N]."""
-        if self.memory_routing is None:
-            return None
-        return self.memory_routing.route(self.base_memory, support).weights.mean(dim=-1)
-
-    def base_scores(self, query: Tensor) -> Tensor:
-        """τ·cos(e_q, W_base): the paper's classifier over the base classes, [..., L, N]."""
-        return self.scale * unit(query) @ unit(self.base_memory).T
 
     def induce(
         self, adapted: Tensor, query: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
     ) -> Tensor:
         """QIM: e_c = DMR({e'_{c,s}}, e_q) for each query and class, Eq. 10: -> [..., L or 1, C, d]."""
-        weights = self._weights(adapted, mask, row_weights)
+        weights = self._row_weights(adapted, mask, row_weights)  # [..., C, K]
         if self.query_routing is None:
             if weights is not None:
                 adapted = adapted * weights.unsqueeze(-1)
@@ -181,14 +136,77 @@ class DMIN(FewShotMethod):
         )
         return class_vectors
 
-    def _weights(self, adapted: Tensor, mask: Tensor | None, row_weights: Tensor | None) -> Tensor | None:
-        """What each row counts [..., C, K]: its own weight, and all of a class's together at most `row_limit`."""
-        if self.row_limit is None:
-            return row_weights
-        weights = torch.ones_like(adapted[..., 0]) if row_weights is None else row_weights
+    def cosine(self, query: Tensor, class_vectors: Tensor) -> Tensor:
+        """s_{q,c} = τ·cos(e_q, e_c), Eq. 12: [..., L, d] and [..., L or 1, C, d] -> [..., L, C]."""
+        return self.scale * cosine(query.unsqueeze(-2), class_vectors)
+
+    # Abilities (`dmin.methods.abilities`)
+
+    @property
+    def temperature(self) -> float:
+        """τ: the scores are τ times a cosine."""
+        return self.scale.item()
+
+    def start_from_stage1(self, scale: float | None, mean: Tensor) -> None:
+        """Start τ at stage 1's."""
+        del mean
+        if scale is not None:
+            self.scale.data.fill_(scale)
+
+    def base_scores(self, query: Tensor) -> Tensor:
+        """τ·cos(e_q, W_base), Eq. 11: the paper's classifier over the base classes, [..., L, N]."""
+        return self.scale * unit(query) @ unit(self.base_memory).T
+
+    def memory_module(self) -> Callable[[Tensor], Tensor] | None:
+        """DMM, unless it is switched off."""
+        return self.adapt if self.memory_routing is not None else None
+
+    def memory_weights(self, support: Tensor) -> Tensor | None:
+        """The final routing weights of DMM, mean over the capsules: [..., d] -> [..., N]."""
+        if self.memory_routing is None:
+            return None
+        return self.memory_routing.route(self.base_memory, support).weights.mean(dim=-1)
+
+    def prepare(self, support: Tensor) -> Tensor:
+        """DMM of each example on its own."""
+        return self.adapt(support)
+
+    def support_side(
+        self, prepared: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
+    ) -> GramRows | SupportSide:
+        """Adapted examples [..., C, K, d] in Gram space where that pays; else as they are."""
+        if gram_pays(self.query_routing, prepared):
+            return gram_rows(self.query_routing, prepared, mask, self._row_weights(prepared, mask, row_weights))
+        return SupportSide(prepared, mask, row_weights)
+
+    def query_side(self, query: Tensor) -> DMINQueries:
+        """The queries as they are, and in Gram space."""
+        return DMINQueries(query, gram_queries(self.query_routing, query) if self.query_routing is not None else None)
+
+    def score_sides(self, support: Any, queries: DMINQueries) -> Tensor:
+        """QIM and cosine, [..., L, C], in the form that `support_side` chose."""
+        if self.query_routing is not None and queries.gram is not None and isinstance(support, GramRows):
+            return self.scale * gram_cosine(self.query_routing, support, queries.gram)
+        return self.cosine(
+            queries.query, self.induce(support.prepared, queries.query, support.mask, support.row_weights)
+        )
+
+    def limit_support(self, most: int) -> None:
+        """Let a class of more than `most` examples weigh like one of `most`; the paper has no such limit.
+
+        The routing sums over the examples, and a sum much larger than any in training saturates the capsules and
+        distorts the class vector.
+        """
+        self._most_examples = most
+
+    def _row_weights(self, adapted: Tensor, mask: Tensor | None, given: Tensor | None = None) -> Tensor | None:
+        """The weight of each row [..., C, K]: the given one, scaled so that no class exceeds `limit_support`."""
+        if self._most_examples is None:
+            return given
+        weights = torch.ones_like(adapted[..., 0]) if given is None else given
         shown = weights if mask is None else weights * mask
-        total = shown.sum(dim=-1, keepdim=True).clamp_min(COSINE_EPSILON)
-        return weights * (self.row_limit / total).clamp_max(1.0)
+        total = shown.sum(dim=-1, keepdim=True).clamp_min(COSINE_EPSILON)  # [..., C, 1]
+        return weights * (self._most_examples / total).clamp_max(1.0)
 
     def contributions(
         self, prepared: Tensor, query: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
@@ -197,18 +215,18 @@ class DMIN(FewShotMethod):
 
         A class vector is, capsule by capsule, s_j·Σ_i w_ij·m̂_ij, so its dot product with the query splits over i.
         """
-        weights = self._weights(prepared, mask, row_weights)  # [..., C, K]
+        weights = self._row_weights(prepared, mask, row_weights)  # [..., C, K]
         if self.query_routing is None:
             rows = prepared if weights is None else prepared * weights.unsqueeze(-1)
             parts = (rows if mask is None else rows * mask.unsqueeze(-1)).unsqueeze(-4)  # [..., 1, C, K, d]
         else:
             routing = self.query_routing
-            memory, asked = prepared.unsqueeze(-4), query.unsqueeze(-2)
+            memory, asked = prepared.unsqueeze(-4), query.unsqueeze(-2)  # [..., 1, C, K, d] and [..., L, 1, d]
             shown = None if mask is None else mask.unsqueeze(-3)
             found = routing.route(memory, asked, shown, None if weights is None else weights.unsqueeze(-3)).weights
             weighed = found.unsqueeze(-1) * routing.capsule_vectors(memory)  # [..., L, C, K, l, v]; 0 where masked
             total = weighed.sum(dim=-3, keepdim=True)  # [..., L, C, 1, l, v]
-            squared = (total * total).sum(dim=-1, keepdim=True)
+            squared = (total * total).sum(dim=-1, keepdim=True)  # [..., L, C, 1, l, 1]
             shrink = squared / (1 + squared) / torch.sqrt(squared + SQUASH_EPSILON)  # squash(x) = shrink(x)·x
             parts = (weighed * shrink).flatten(-2)  # [..., L, C, K, d]
         size: Tensor = torch.linalg.vector_norm(parts.sum(dim=-2), dim=-1).clamp_min(COSINE_EPSILON)  # [..., L, C]

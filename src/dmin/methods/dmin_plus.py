@@ -2,9 +2,10 @@
 
 Kept from DMIN: a memory of base classes that classes are read against, and a class vector that is made anew for each
 query, from the examples near it. Changed, each by one switch: a text is the last and the middle layer of its encoder
-(`pooling`); a linear map brings examples and queries into one space (`project`), and starts by taking the mean of the base
-texts away (`centre`); a class that lies near base classes lies near everything, so that nearness is taken off its scores
-(`use_memory`); the examples of a class are weighed by a softmax over their cosines with the query (`use_query`).
+(`pooling`); a linear map brings examples and queries into one space (`project`), and starts by subtracting the mean of the
+base texts (`centre`); a class that lies near base classes lies near everything, so that nearness is subtracted from its
+scores (`use_memory`, a hubness correction); the examples of a class are weighed by a softmax over their cosines with the
+query (`use_query`).
 
 Unusual: no class vector is ever written down. With w the weights, m_i the rows and q the query, all of norm 1, the cosine
 is (Σ w_i m_i·q) / sqrt(wᵀGw), where G holds the dot products of the class's own rows: the cost does not depend on d.
@@ -12,13 +13,14 @@ is (Σ w_i m_i·q) / sqrt(wᵀGw), where G holds the dot products of the class's
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from dmin.errors import ConfigError
-from dmin.methods.base import COSINE_EPSILON, EpisodeTensors, FewShotMethod, unit
+from dmin.methods.base import COSINE_EPSILON, EpisodeTensors, FewShotMethod, Traits, unit
+from dmin.methods.registry import register
 from dmin.routing import identity_linear
 
 CONTRAST_STEP = 0.1
@@ -32,10 +34,11 @@ class PlusRows(NamedTuple):
     gram: Tensor  # m·m [..., C, K, K]
     counts: Tensor  # logarithm of what each row counts [..., C, K, 1], far below 0 where masked
     sharpness: Tensor  # γ times the root of what the rows count together [..., C, 1, 1]
-    nearness: Tensor | None = None  # what is taken off each class's cosines [..., C, 1]
+    nearness: Tensor | None = None  # what is subtracted from each class's cosines [..., C, 1]
     against: Tensor | None = None  # what tells each class from the others [..., C, d]
 
 
+@register
 class DMINPlus(FewShotMethod):
     """Projection, induction by the query, cosine, less the nearness to the memory.
 
@@ -49,22 +52,17 @@ class DMINPlus(FewShotMethod):
             near ones are enough. Not learned, because episodes of a training set are easier than the classes of one
             domain and would teach too small a number.
         contrast: so many rounds that find directions that tell the classes apart; then they depend on each other. 0: none.
-        memory_weight: β, how much of a class's nearness to the base classes is taken off, divided by how many examples it
+        memory_weight: β, how much of a class's nearness to the base classes is subtracted, divided by how many examples it
             has: one may lie near everything by chance, several together hardly. Not learned, and left out while training,
             where the classes of an episode are base classes themselves.
         scale: initial τ.
         seed: of the noise in the initial map.
     """
 
-    name: ClassVar[str] = "dmin-plus"
-    title: ClassVar[str] = "DMIN-plus"
-    pooling: ClassVar[str] = "layers"
-    needs_memory: ClassVar[bool] = True
-    learns_names: ClassVar[bool] = True
-    divides_scores: bool = True
-    gives_cosines: bool = True
-    learning_rate: ClassVar[float] = 1e-4
-    scalar_learning_rate: ClassVar[float] = 1e-2
+    traits = Traits(
+        name="dmin-plus", title="DMIN-plus", place=80, needs_memory=True, pooling="layers", gives_cosines=True,
+        learning_rate=1e-4, scalar_learning_rate=1e-2,
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -93,19 +91,12 @@ class DMINPlus(FewShotMethod):
         if contrast:
             self.contrast_scale = nn.Parameter(torch.tensor(2.3))  # ln c
             self.contrast_weight = nn.Parameter(torch.tensor(0.5))
-            self.joint, self.divides_scores, self.gives_cosines = True, False, False
+            self.traits = replace(self.traits, joint=True, gives_cosines=False)
 
-    @classmethod
-    def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
-        """See `FewShotMethod.build`; the memory is needed, and must fit."""
-        if base_memory is None:
-            raise ConfigError("dmin-plus needs a base memory: stage 1 makes it")
-        if base_memory.ndim != 2 or not len(base_memory) or base_memory.shape[-1] != dim:
-            raise ConfigError(f"the base memory has shape {list(base_memory.shape)}; [N, {dim}] with N > 0 is needed")
-        return super().build(dim, way=way, shot=shot, base_memory=base_memory, seed=seed, **options)
-
-    def centre_on(self, mean: Tensor) -> None:
-        """Start the map at P(e - mean)."""
+    def start_from_stage1(self, scale: float | None, mean: Tensor) -> None:
+        """Start τ at stage 1's, and the map at P(e - mean)."""
+        if scale is not None:
+            self.scale.data.fill_(scale)
         if self.centre and isinstance(self.project, nn.Linear):
             with torch.no_grad():
                 self.project.bias.copy_(-self.project.weight @ mean.to(self.project.weight))
@@ -120,16 +111,15 @@ class DMINPlus(FewShotMethod):
     ) -> Tensor:
         """Scores τ·(cos(q, e_c(q)) - β·nearness of c) [..., L, C]."""
         del base_rows
-        return self.score_prepared(self.prepare(support), query, mask, row_weights)
+        return self.score_sides(self.support_side(self.prepare(support), mask, row_weights), self.query_side(query))
 
     @property
     def temperature(self) -> float:
-        """τ: the scores are τ times a cosine, less what the memory takes off."""
+        """τ: the scores are τ times a cosine, less what the memory subtracts."""
         return self.scale.item()
 
-    @property
-    def name_weight(self) -> float:
-        """How many examples a class's name is worth, as training found."""
+    def learned_name_weight(self) -> float:
+        """How many examples a class's name is worth."""
         return self.log_name_weight.exp().item()
 
     def prepare(self, support: Tensor) -> Tensor:
@@ -147,7 +137,7 @@ class DMINPlus(FewShotMethod):
         return self.scale * unit(self.project(query)) @ unit(rows).T
 
     def memory_weights(self, support: Tensor) -> Tensor | None:
-        """What each base class takes off the cosines of a class of examples [K, d], by each of them: [K, N]."""
+        """What each base class subtracts from the cosines of a class of examples [K, d], by each of them: [K, N]."""
         if not self.memory_weight:
             return None
         return -self.memory_weight * self._shares_of_memory(unit(self.project(support))) / len(support)

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from dmin.encoder import EncoderNetwork
-from dmin.methods.base import FewShotMethod, Inputs
+from dmin.methods.abilities import TokenRows
+from dmin.methods.base import FewShotMethod, Traits
+from dmin.methods.registry import register
 
 DROPOUT = 0.1
-Rows = Sequence[Sequence[int]]  # token ids of several texts
 
 
+@register
 class FineTune(FewShotMethod):
     """A linear layer (and the encoder) trained on the support of one episode.
 
@@ -33,11 +34,10 @@ class FineTune(FewShotMethod):
         seed: of the layer's start and the dropout; the same in every episode, so their order does not matter.
     """
 
-    name: ClassVar[str] = "finetune"
-    title: ClassVar[str] = "BERT fine-tune"
-    head_title: ClassVar[str] = "fine-tune (head)"
-    inputs: ClassVar[Inputs] = "texts"
-    meta_trained: ClassVar[bool] = False
+    traits = Traits(
+        name="finetune", title="BERT fine-tune", frozen_title="fine-tune (head)", place=10, inputs="texts",
+        meta_trained=False,
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class FineTune(FewShotMethod):
                 optimizer.step()
         return torch.einsum("...ld,...jd->...lj", query, weight.detach()) + bias.detach().unsqueeze(-2)
 
-    def score_texts(self, encoder: EncoderNetwork, support: Sequence[Rows], query: Rows) -> Tensor:
+    def score_texts(self, encoder: EncoderNetwork, support: Sequence[TokenRows], query: TokenRows) -> Tensor:
         """Fine-tune a copy of the encoder on support texts [C][K], score query texts [L]: -> [L, C].
 
         The encoder given is not touched, to the last bit.

@@ -9,34 +9,34 @@ zero everywhere at the start, where it would never get a gradient.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from dmin.errors import ConfigError
-from dmin.methods.base import FewShotMethod
+from dmin.methods.base import FewShotMethod, Traits
+from dmin.methods.registry import register
 from dmin.routing import identity_linear
 
 CHANNELS = (32, 64)
 
 
+@register
 class HATT(FewShotMethod):
     """Prototypes with instance and feature attention.
 
     Args:
         dim: width of the vectors.
-        shot: number K of examples a class; 2 does not work (the convolutions leave two rows).
+        shot: number K of examples per class; 2 does not work (the convolutions leave two rows).
         scale_attention: divide the instance attention's logits by √d (not in the paper, whose sums of d terms saturate).
         squared_norm: typical squared norm of a vector; distances are divided by it (see `prototypical`).
         dropout: before the last convolution.
         seed: of the initial weights.
     """
 
-    name: ClassVar[str] = "hatt"
-    title: ClassVar[str] = "HATT"
-    tied_to: ClassVar[Literal["way", "shot"] | None] = "shot"
+    traits = Traits(name="hatt", title="HATT", place=50, tied_to="shot")
     squared_norm: Tensor
 
     def __init__(
@@ -71,7 +71,7 @@ class HATT(FewShotMethod):
         """Scores [..., L, C], none above 0: minus the weighted squared distance to the query's own prototype."""
         del base_rows
         if support.shape[-2] != self.shot:
-            raise ConfigError(f"this hatt was built for {self.shot} examples a class, not {support.shape[-2]}")
+            raise ConfigError(f"this hatt was built for {self.shot} examples per class, not {support.shape[-2]}")
         importance = self.feature_attention(support, mask)  # z [..., C, d]
         weights = self.instance_attention(support, query, mask)  # β [..., L, C, K]
         prototypes = torch.einsum("...lck,...ckd->...lcd", weights, support)  # of the raw examples

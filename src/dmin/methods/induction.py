@@ -7,16 +7,16 @@ scored pair by pair; public code that scores all classes through one matrix fixe
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from torch import Tensor
 
-from dmin.methods.base import FewShotMethod
+from dmin.methods.base import FewShotMethod, Traits
+from dmin.methods.registry import register
 from dmin.methods.relation_module import PROJECTED, NeuralTensorLayer, relation_loss
 from dmin.routing import identity_linear, squash
 
 
+@register
 class Induction(FewShotMethod):
     """Routing by agreement, then the neural tensor layer.
 
@@ -30,8 +30,7 @@ class Induction(FewShotMethod):
         seed: of the initial weights.
     """
 
-    name: ClassVar[str] = "induction"
-    title: ClassVar[str] = "Ind. Net"
+    traits = Traits(name="induction", title="Ind. Net", place=40)
 
     def __init__(
         self,

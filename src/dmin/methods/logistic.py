@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from dmin.methods.base import FewShotMethod, unit
+from dmin.methods.base import FewShotMethod, Traits, unit
+from dmin.methods.registry import register
 
 
+@register
 class Logistic(FewShotMethod):
     """Multinomial logistic regression, fitted anew in each episode on L2-normalised vectors.
 
@@ -19,10 +20,7 @@ class Logistic(FewShotMethod):
         strength: inverse of the regularisation (scikit-learn's C).
     """
 
-    name: ClassVar[str] = "logistic"
-    title: ClassVar[str] = "logistic regression"
-    meta_trained: ClassVar[bool] = False
-    joint: bool = True
+    traits = Traits(name="logistic", title="logistic regression", place=120, meta_trained=False, joint=True)
 
     def __init__(self, strength: float = 10.0) -> None:
         super().__init__()
@@ -51,9 +49,8 @@ class Logistic(FewShotMethod):
         labels = torch.arange(len(support)).unsqueeze(1).expand_as(kept)[kept.cpu()]
         model = LogisticRegression(C=self.strength, max_iter=2000, tol=1e-6)
         with warnings.catch_warnings():
-            warnings.filterwarnings(
-                "ignore", message="The number of unique classes"
-            )  # one example a class is our trade
+            # One example per class is what we do, not a mistake.
+            warnings.filterwarnings("ignore", message="The number of unique classes")
             model.fit(support[kept].cpu().double().numpy(), labels.numpy())
         found = model.decision_function(query.cpu().double().numpy())
         if found.ndim == 1:  # two classes: scikit-learn gives one column

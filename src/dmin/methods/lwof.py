@@ -9,17 +9,20 @@ the fake-novel ones together. The encoder stays as stage 1 left it.
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from dmin.errors import ConfigError
-from dmin.methods.base import EpisodeTensors, FewShotMethod, masked_mean, unit
+from dmin.methods.base import EpisodeTensors, FewShotMethod, Traits, check_memory, masked_mean, unit
+from dmin.methods.registry import register
 from dmin.routing import identity_linear
 
 
+@register
 class LwoF(FewShotMethod):
     """Cosine classifier whose novel weights are generated with attention over the base weights.
 
@@ -30,11 +33,10 @@ class LwoF(FewShotMethod):
         seed: of the initial keys and map.
     """
 
-    name: ClassVar[str] = "lwof"
-    title: ClassVar[str] = "LwoF"
-    needs_memory: ClassVar[bool] = True
-    gives_cosines: bool = True
-    episodes_from_base: ClassVar[bool] = True
+    traits = Traits(
+        name="lwof", title="LwoF", place=60, needs_memory=True, episodes_from_base=True, freezes_encoder=True,
+        gives_cosines=True,
+    )  # fmt: skip
 
     def __init__(
         self, base_memory: Tensor, joint_loss: bool = True, tune_encoder: bool = False, *, seed: int = 0
@@ -42,7 +44,8 @@ class LwoF(FewShotMethod):
         super().__init__()
         count, dim = base_memory.shape
         generator = torch.Generator().manual_seed(seed)
-        self.joint_loss, self.freezes_encoder = joint_loss, not tune_encoder
+        self.joint_loss = joint_loss
+        self.traits = replace(self.traits, freezes_encoder=not tune_encoder)
         self.base_memory = nn.Parameter(base_memory.detach().clone().float())  # [N, d]
         self.keys = nn.Parameter(torch.randn(count, dim, generator=generator) * math.sqrt(2 / dim))  # [N, d]
         self.query_map = identity_linear(dim, generator)  # φ_q
@@ -53,10 +56,9 @@ class LwoF(FewShotMethod):
 
     @classmethod
     def build(cls, dim: int, *, way: int, shot: int, base_memory: Tensor | None, seed: int, **options: Any) -> Self:
-        """See `FewShotMethod.build`; the memory is needed, with rows to spare."""
-        if base_memory is None:
-            raise ConfigError("lwof needs a base memory: stage 1 makes it")
-        if len(base_memory) <= way:
+        """See `FewShotMethod.build`; the memory needs more rows than an episode has classes."""
+        check_memory(cls.name, base_memory, dim)
+        if base_memory is not None and len(base_memory) <= way:
             raise ConfigError(
                 f"lwof leaves an episode's {way} classes out of its {len(base_memory)} base classes and needs some to "
                 f"remain: use at least {way + 1} base classes, or a smaller way"
@@ -68,19 +70,47 @@ class LwoF(FewShotMethod):
     ) -> Tensor:
         """Scores γ·cos(q, w) of the novel classes [..., L, C]; in training their own base rows are left out."""
         kept = self.kept_rows(base_rows) if self.training and base_rows is not None else None
-        return self.scale * torch.einsum("...ld,...cd->...lc", unit(query), unit(self.generate(support, mask, kept)))
+        return self.score_sides(unit(self.generate(support, mask, kept)), self.query_side(query))
+
+    def prepare(self, support: Tensor) -> Tensor:
+        """The examples as they are."""
+        return support
+
+    def support_side(self, prepared: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None) -> Tensor:
+        """The generated weights of the classes, of norm 1: [..., C, d]."""
+        return unit(self.generate(prepared, mask, row_weights=row_weights))
+
+    def query_side(self, query: Tensor) -> Tensor:
+        """The queries, of norm 1."""
+        return unit(query)
+
+    def score_sides(self, support: Tensor, queries: Tensor) -> Tensor:
+        """γ·cos(q, w) [..., L, C]."""
+        return self.scale * torch.einsum("...ld,...cd->...lc", queries, support)
+
+    def start_from_stage1(self, scale: float | None, mean: Tensor) -> None:
+        """Start γ at stage 1's scale."""
+        del mean
+        if scale is not None:
+            self.scale.data.fill_(scale)
 
     @property
     def temperature(self) -> float:
         """γ: the scores are γ times a cosine."""
         return self.scale.item()
 
-    def generate(self, support: Tensor, mask: Tensor | None = None, kept: Tensor | None = None) -> Tensor:
+    def generate(
+        self,
+        support: Tensor,
+        mask: Tensor | None = None,
+        kept: Tensor | None = None,
+        row_weights: Tensor | None = None,
+    ) -> Tensor:
         """Novel weights [..., C, d]: φ_avg·(mean example) + φ_att·(what attention reads from the base weights)."""
         z = unit(support)  # [..., C, K, d]
         attention = self.attention(z, kept)  # [..., C, K, N]
-        read = masked_mean(attention @ unit(self.base_memory), mask)  # [..., C, d]
-        return self.average_weight * masked_mean(z, mask) + self.attention_weight * read
+        read = masked_mean(attention @ unit(self.base_memory), mask, row_weights)  # [..., C, d]
+        return self.average_weight * masked_mean(z, mask, row_weights) + self.attention_weight * read
 
     def attention(self, z: Tensor, kept: Tensor | None = None) -> Tensor:
         """A [..., C, K, N]: softmax over the kept base classes of γ_att·cos(φ_q(z), key)."""

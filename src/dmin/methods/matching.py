@@ -7,18 +7,18 @@ the probabilities themselves.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dmin.methods.base import FewShotMethod, unit
+from dmin.methods.base import FewShotMethod, Traits, unit
+from dmin.methods.registry import register
 from dmin.routing import identity_linear
 
 PROBABILITY_FLOOR = 1e-7
 
 
+@register
 class Matching(FewShotMethod):
     """Log-probability of each class by attention over single examples.
 
@@ -28,10 +28,7 @@ class Matching(FewShotMethod):
         seed: of the noise in the initial map.
     """
 
-    name: ClassVar[str] = "matching"
-    title: ClassVar[str] = "Matching"
-    joint: bool = True
-    learning_rate: ClassVar[float] = 1e-4
+    traits = Traits(name="matching", title="Matching", place=100, joint=True, learning_rate=1e-4)
 
     def __init__(self, dim: int, project: bool = True, *, seed: int = 0) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Nearest prototype: the row that costs nothing.
+"""Nearest prototype: the baseline without training.
 
 The prototype of a class is the sum of its L2-normalised support vectors, the score its cosine with the query. Nothing
 is learned, so whatever a trained method gains over this row is what its training gave.
@@ -6,29 +6,29 @@ is learned, so whatever a trained method gains over this row is what its trainin
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from torch import Tensor
 
-from dmin.methods.base import COSINE_EPSILON, FewShotMethod, unit
+from dmin.methods.base import COSINE_EPSILON, FewShotMethod, Traits, unit
+from dmin.methods.registry import register
 
 
+@register
 class Nearest(FewShotMethod):
     """Cosine to the mean direction of the support vectors."""
 
-    name: ClassVar[str] = "nearest"
-    title: ClassVar[str] = "nearest prototype"
-    meta_trained: ClassVar[bool] = False
-    divides_scores: bool = True
-    gives_cosines: bool = True
+    traits = Traits(name="nearest", title="nearest prototype", place=110, meta_trained=False, gives_cosines=True)
 
     def forward(
         self, support: Tensor, query: Tensor, mask: Tensor | None = None, base_rows: Tensor | None = None
     ) -> Tensor:
         """Scores in [-1, 1], [..., L, C]."""
         del base_rows
-        return self.score_prepared(support, query, mask)
+        return self.score_sides(self.support_side(support, mask), self.query_side(query))
+
+    def prepare(self, support: Tensor) -> Tensor:
+        """The examples as they are."""
+        return support
 
     def support_side(self, prepared: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None) -> Tensor:
         """The prototypes, of norm 1: [..., C, d]."""

@@ -7,15 +7,15 @@ for the part of the encoder that learns.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from torch import Tensor, nn
 
-from dmin.methods.base import FewShotMethod, masked_mean
+from dmin.methods.base import FewShotMethod, Traits, masked_mean
+from dmin.methods.registry import register
 from dmin.routing import identity_linear
 
 
+@register
 class Prototypical(FewShotMethod):
     """Negative squared distance to the class mean, scaled.
 
@@ -27,9 +27,7 @@ class Prototypical(FewShotMethod):
         seed: of the noise in the initial map.
     """
 
-    name: ClassVar[str] = "prototypical"
-    title: ClassVar[str] = "Prototypical"
-    learning_rate: ClassVar[float] = 3e-4
+    traits = Traits(name="prototypical", title="Prototypical", place=90, learning_rate=3e-4)
     squared_norm: Tensor
 
     def __init__(self, dim: int, project: bool = True, *, squared_norm: float = 1.0, seed: int = 0) -> None:

@@ -7,16 +7,18 @@ cannot be used at another.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from dmin.errors import ConfigError
-from dmin.methods.base import FewShotMethod, masked_mean
+from dmin.methods.base import FewShotMethod, Traits, masked_mean
+from dmin.methods.registry import register
 from dmin.methods.relation_module import PROJECTED, NeuralTensorLayer, relation_loss
 
 
+@register
 class Relation(FewShotMethod):
     """Sum of examples, learned relation.
 
@@ -30,8 +32,7 @@ class Relation(FewShotMethod):
         seed: of the initial weights.
     """
 
-    name: ClassVar[str] = "relation"
-    title: ClassVar[str] = "Rel. Net"
+    traits = Traits(name="relation", title="Rel. Net", place=30)
 
     def __init__(
         self,

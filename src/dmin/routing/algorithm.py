@@ -5,6 +5,8 @@ coefficients, and the output is, capsule by capsule, a linear combination of the
 are unusual. The coupling of a row is the routing agreement *plus* the (tanh of the) Pearson correlation with the
 query, so it may be negative and push a row away. And the query itself moves half-way towards the result each round.
 
+`DynamicMemoryRouting.route` is Algorithm 1 line by line; its comments give the line and the equation.
+
 Letters in shapes: n memory rows, d width, l capsules, v = d / l width of a capsule; `...` any leading axes.
 """
 
@@ -46,7 +48,7 @@ def standardise(x: Tensor) -> Tensor:
 
 
 class Routed(NamedTuple):
-    """What a routing gives: the output, and how much each memory row weighed in each capsule."""
+    """The output of a routing, and the final weight of each memory row in each capsule."""
 
     output: Tensor  # [..., d]
     weights: Tensor  # [..., n, l]: d_ij + p_ij of the last round, 0 on masked rows
@@ -86,7 +88,9 @@ class DynamicMemoryRouting(nn.Module):
         if capsules < 1 or dim % capsules:
             raise ValueError(f"dim={dim} does not divide into capsules={capsules} equal parts")
         if dim // capsules < 3:
-            raise ValueError(f"dim={dim} with capsules={capsules} leaves {dim // capsules} numbers a capsule; 3 needed")
+            raise ValueError(
+                f"dim={dim} with capsules={capsules} leaves {dim // capsules} numbers per capsule; 3 needed"
+            )
         if iterations < 1:
             raise ValueError(f"iterations={iterations}: at least 1 is needed")
         if softmax_over not in ("capsules", "memory"):
@@ -95,6 +99,7 @@ class DynamicMemoryRouting(nn.Module):
         self.capsules = capsules
         self.iterations = iterations
         self.softmax_over = softmax_over
+        self.width = dim // capsules  # v, of a capsule
         self.transform = identity_linear(dim, generator)
 
     def forward(
@@ -113,25 +118,25 @@ class DynamicMemoryRouting(nn.Module):
         """Like `forward`, with the final weights d_ij + p_ij (times the row's own) of each row in each capsule."""
         self._check(memory, query, mask)
         kept = None if mask is None else mask.unsqueeze(-1)  # [..., n, 1]
-        m_hat = self.capsule_vectors(memory)  # [..., n, l, v]           Eq. 2
+        m_hat = self.capsule_vectors(memory)  # [..., n, l, v]                     line 2, Eq. 2
         if kept is not None:
             m_hat = m_hat * kept.unsqueeze(-1)  # squash(b) is not 0: a masked row must be made 0 here
-        q_hat = self.capsule_vectors(query)  # [..., l, v]               Eq. 3
-        m_standard = standardise(m_hat)  # [..., n, l, v]
-        p = self._correlation(m_standard, q_hat)  # [..., n, l]          Eq. 4
-        alpha = torch.zeros_like(p)  # [..., n, l]
+        q_hat = self.capsule_vectors(query)  # [..., l, v]                         line 3, Eq. 3
+        m_standard = standardise(m_hat)  # [..., n, l, v]: the same in every round
+        p = self._correlation(m_standard, q_hat)  # [..., n, l]                    line 5, Eq. 4
+        alpha = torch.zeros_like(p)  # [..., n, l]                                 line 4
         for round_number in range(1, self.iterations + 1):
-            weights = self._couplings(alpha, kept) + p  # [..., n, l]    Eq. 6
+            weights = self._couplings(alpha, kept) + p  # [..., n, l]              line 8, Eq. 6
             if row_weights is not None:
                 weights = weights * row_weights.unsqueeze(-1)
-            v = squash(torch.einsum("...nl,...nlv->...lv", weights, m_hat))  # Eq. 8, 9
+            v = squash(torch.einsum("...nl,...nlv->...lv", weights, m_hat))  #     lines 9, 10, Eq. 8, 9
             if round_number == self.iterations:
                 break  # the updates below would reach nothing
             # The old p weighs the agreement; p is refreshed last.
-            alpha = alpha + p * torch.einsum("...nlv,...lv->...nl", m_hat, v)  # Eq. 7
-            q_hat = (q_hat + v) / 2
-            p = self._correlation(m_standard, q_hat)
-        return Routed(v.flatten(-2), weights)
+            alpha = alpha + p * torch.einsum("...nlv,...lv->...nl", m_hat, v)  #   line 11, Eq. 7
+            q_hat = (q_hat + v) / 2  # [..., l, v]                                 line 12
+            p = self._correlation(m_standard, q_hat)  # [..., n, l]                line 13, Eq. 4
+        return Routed(v.flatten(-2), weights)  # [..., d]                          line 15
 
     def capsule_vectors(self, x: Tensor) -> Tensor:
         """squash(W_j x + b_j) for every capsule j: [..., d] -> [..., l, v] (Eq. 2 and 3)."""

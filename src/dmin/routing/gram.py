@@ -9,7 +9,7 @@ Instead of β the rounds keep β_i·σ_i, with σ_i the deviation of m̂_i: then
 the correlation comes out without a division by σ_i. The support side (`gram_rows`) and the query side (`gram_queries`) are
 each made once; the queries lie last in every tensor, so that all steps of the rounds run along contiguous memory.
 
-Letters in shapes: C classes, K rows a class, L queries, l capsules, v width of a capsule; `...` any leading axes.
+Letters in shapes: C classes, K rows per class, L queries, l capsules, v width of a capsule; `...` any leading axes.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def gram_cosine(routing: DynamicMemoryRouting, support: GramRows, queries: GramQ
 
 
 def _products(rows: Tensor, vectors: Tensor) -> Tensor:
-    """Dot products of rows [..., l, C, K, v] with queries [..., l, v, L]: one matrix product a capsule."""
+    """Dot products of rows [..., l, C, K, v] with queries [..., l, v, L]: one matrix product per capsule."""
     found = rows.flatten(-3, -2) @ vectors  # [..., l, C·K, L]
     return found.view(*found.shape[:-2], *rows.shape[-3:-1], -1)
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from dmin.data import ClassSplit, Corpus
-from dmin.methods import FewShotMethod
+from dmin.methods import FewShotMethod, KeepsBaseClasses, LearnsNameWeight, prepared_scoring, score_prepared
 from dmin.model.calibration import CLASSES, EXAMPLES, Calibration
 from dmin.training.small_tasks import Encode, Task, TaskPool
 
@@ -60,14 +60,14 @@ def calibrate(
         seed: of the tasks.
         base: (index of a text, row in the memory) of texts of base classes that the memory was not learned from.
     """
-    if not method.gives_cosines:
+    if not method.traits.gives_cosines:
         return None
     tasks = TaskPool(corpus, split.valid, encode, seed).draw(SIZES, SHOTS, DRAWS)
     if not tasks:
         return None
     larger = TaskPool(corpus, split.train, encode, seed).draw(LARGE_SIZES, (1, 5), 1)
-    learned = getattr(method, "name_weight", None)
-    name_weight = float(learned) if learned is not None else best_name_weight(method, tasks)
+    learned = method.learned_name_weight() if isinstance(method, LearnsNameWeight) else None
+    name_weight = best_name_weight(method, tasks) if learned is None else learned
     scored = [(task, *_cosines(method, task, weight)) for task in tasks for weight in (None, name_weight)]
     weights = (None, name_weight)
     level, per_class, per_row = fit_temperature(
@@ -81,7 +81,7 @@ def calibrate(
         ]
     )
     offset = (0.0, 0.0)
-    if base and method.needs_memory:
+    if base and isinstance(method, KeepsBaseClasses):
         asked = encode([corpus.texts[row] for row, _ in base])
         offset = fit_base_offset(method, tasks, asked, torch.tensor([number for _, number in base]))
     return Calibration(level, per_class, per_row, part, cut, per_example, name_weight, *offset, len(tasks))
@@ -94,24 +94,24 @@ def _cosines(method: FewShotMethod, task: Task, name_weight: float | None) -> tu
         rows = torch.cat([rows, task.names], dim=1)
         weights = torch.ones(rows.shape[:2], device=rows.device)
         weights[:, -1] = name_weight
-    prepared = method.prepare(rows)
+    prepared = prepared_scoring(method).prepare(rows)
     query = torch.cat([task.query, task.strangers])
     step = max(1, _BLOCK // prepared.numel())
     blocks = [
-        method.score_prepared(prepared, query[at : at + step], None, weights) for at in range(0, len(query), step)
+        score_prepared(method, prepared, query[at : at + step], None, weights) for at in range(0, len(query), step)
     ]
     both = torch.cat(blocks).float().cpu() / method.temperature
     return both[: len(task.query)], both[len(task.query) :]
 
 
 def best_name_weight(method: FewShotMethod, tasks: Sequence[Task]) -> float:
-    """The weight of a name that answers most queries right."""
+    """The weight of a name that answers most queries right; of equal ones, the nearest to 1."""
 
     def accuracy(weight: float) -> float:
         right = [(_cosines(method, t, weight)[0].argmax(-1) == t.labels).double().mean() for t in tasks]
         return float(torch.stack(right).mean())
 
-    return max(NAME_WEIGHTS, key=accuracy)
+    return max(NAME_WEIGHTS, key=lambda weight: (accuracy(weight), -abs(math.log(weight))))
 
 
 def fit_temperature(scored: Sequence[Scored], trained: Sequence[Scored] = ()) -> tuple[float, float, float]:
@@ -164,11 +164,11 @@ def _by_shape(tasks: Sequence[Scored]) -> list[tuple[Tensor, Tensor, Tensor]]:
 def _left_out(method: FewShotMethod, task: Task) -> Tensor:
     """The highest cosine of each support example once it has left its class, [C·K]; none where it is alone."""
     classes, shot = task.support.shape[:2]
-    prepared = method.prepare(task.support)
+    prepared = prepared_scoring(method).prepare(task.support)
     found = []
     for row in range(shot if shot > 1 else 0):
         rest = [index for index in range(shot) if index != row]
-        scores = method.score_prepared(prepared[:, rest], task.support[:, row]) / method.temperature  # [C, C]
+        scores = score_prepared(method, prepared[:, rest], task.support[:, row]) / method.temperature  # [C, C]
         found.append(scores.max(dim=-1).values.float().cpu())
     return torch.stack(found, dim=1).reshape(classes * shot) if found else torch.empty(0)
 
@@ -194,10 +194,12 @@ def fit_base_offset(method: FewShotMethod, tasks: Sequence[Task], asked: Tensor,
 
 
 def _best_offset(method: FewShotMethod, chosen: Sequence[Task], asked: Tensor, labels: Tensor) -> float:
+    if not isinstance(method, KeepsBaseClasses):
+        raise TypeError(f"{method.name} keeps no base classes")
     scores = []
     for task in chosen:
         query = torch.cat([task.query, asked])
-        novel = method.score_prepared(method.prepare(task.support), query) / method.temperature
+        novel = score_prepared(method, prepared_scoring(method).prepare(task.support), query) / method.temperature
         base = method.base_scores(query) / method.temperature
         scores.append((task, novel.cpu(), base.cpu()))
 

@@ -55,7 +55,7 @@ class Trainer:
         self.resume = resume
         self._check_folder(overwrite)
         self.task = prepare_task(config, warn)
-        if not method_class(config.method).meta_trained:
+        if not method_class(config.method).traits.meta_trained:
             raise ConfigError(f"{config.method} has nothing to train: use it in dmin compare")
         self.encoder = open_encoder(config)
         check_method(config, self.task, self.encoder.width)
@@ -81,7 +81,7 @@ class Trainer:
         method = build_head(config, task, encoder.width, knowledge)
         if kind == "tokens":
             source = open_source(config, task, encoder, ("train", "valid"), kind=kind, frozen=frozen, show=self.show)
-        if config.tune != "none" and method.freezes_encoder and loop.store:
+        if config.tune != "none" and method.traits.freezes_encoder and loop.store:
             if in_stage2:
                 loop.store.load_encoder(encoder.network)
             elif accelerator.is_main_process:

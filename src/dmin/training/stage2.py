@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from dmin.data import Corpus, Episode, EpisodeList, EpisodeSampler, VariedSampler
 from dmin.encoder import EncoderNetwork
-from dmin.methods import EpisodeTensors, FewShotMethod
+from dmin.methods import EpisodeTensors, FewShotMethod, name_weight, prepared_scoring, score_prepared
 from dmin.methods.base import Inputs
 from dmin.training.config import MetaSettings
 from dmin.training.sources import Encoded, EncodedTexts, TextSource, TokenIds, encode_inputs, take
@@ -127,7 +127,7 @@ class MetaStage:
         self.steps = -(-settings.episodes // self.per_step)
         self.validate_every = max(1, settings.validate_every // self.per_step)
         self.patience = settings.patience
-        joint = network.method.episodes_from_base
+        joint = network.method.traits.episodes_from_base
         self.base_queries = BaseQueries(sampler.corpus, base_rows, sampler.seed) if joint else None
 
     def loss(self, network: nn.Module, step: int) -> tuple[Tensor, Tensor]:
@@ -171,8 +171,8 @@ def score_episode(
         scores: Tensor = method(rows, query)
     else:
         weights = torch.ones(rows.shape[:-1], device=rows.device)  # [C, K + 1]
-        weights[:, -1] = method.name_weight
-        scores = method.score_prepared(method.prepare(rows), query, None, weights)
+        weights[:, -1] = name_weight(method)
+        scores = score_prepared(method, prepared_scoring(method).prepare(rows), query, None, weights)
     return scores
 
 

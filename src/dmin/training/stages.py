@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from dmin.encoder import Encoder, VectorCache
 from dmin.errors import ConfigError
-from dmin.methods import FewShotMethod, create, method_class
+from dmin.methods import FewShotMethod, StartsFromStage1, create, method_class
 from dmin.methods.base import Inputs
 from dmin.threads import one_thread
 from dmin.training.checkpoint import Checkpoint, LoopState
@@ -45,7 +45,7 @@ def chosen_pooling(config: TrainConfig) -> str:
     method = method_class(config.method)
     if method.inputs == "tokens" and config.pooling == "layers":
         return "auto"  # it does not pool
-    return method.pooling if config.pooling == "auto" and config.tune == "none" else config.pooling
+    return method.traits.pooling if config.pooling == "auto" and config.tune == "none" else config.pooling
 
 
 def open_source(
@@ -88,17 +88,8 @@ def build_head(config: TrainConfig, task: Task, dim: int, knowledge: BaseKnowled
     method = create(
         config.method, dim, way=config.way, shot=config.shot, base_memory=memory, seed=config.seed, **config.options
     )
-    scale = getattr(method, "scale", None)
-    if (
-        "scale" not in config.options
-        and method.needs_memory
-        and isinstance(scale, nn.Parameter)
-        and knowledge
-        and knowledge.scale is not None
-    ):
-        scale.data.fill_(knowledge.scale)
-    if knowledge:
-        method.centre_on(knowledge.mean)
+    if knowledge and isinstance(method, StartsFromStage1):
+        method.start_from_stage1(None if "scale" in config.options else knowledge.scale, knowledge.mean)
     return method
 
 
@@ -112,7 +103,7 @@ def train_stage2(
     resumed: Checkpoint | None = None,
 ) -> LoopState:
     """Meta-train the method (and the encoder, where it learns) on episodes."""
-    tuned = config.tune != "none" and not method.freezes_encoder
+    tuned = config.tune != "none" and not method.traits.freezes_encoder
     if not tuned and not source.frozen:  # the encoder rests from here on: encode every text once
         source = TextSource(task.texts, source.rows, encoder, frozen=True, kind=source.kind)
     network = EpisodeNetwork(encoder.network if tuned else None, method, bf16=tuned and wants_bf16(config, encoder))
@@ -121,9 +112,9 @@ def train_stage2(
         network, source, task.sampler, task.validation, task.base_rows, config.stage2, loop.accelerator,
         name_rows=task.name_rows,
     )  # fmt: skip
-    rate = config.stage2.learning_rate or method.learning_rate
+    rate = config.stage2.learning_rate or method.traits.learning_rate
     settings = loop_settings(config, rate, config.stage2.encoder_learning_rate)
-    scalars = config.stage2.scalar_learning_rate or method.scalar_learning_rate
+    scalars = config.stage2.scalar_learning_rate or method.traits.scalar_learning_rate
     with one_thread(source.frozen), seen_words_learn(network.encoder, source.all_token_ids()):
         return loop.run(stage, replace(settings, scalar_learning_rate=scalars), resumed)
 

@@ -22,7 +22,7 @@ from dmin.data import (
 )
 from dmin.data.readers import read_corpus
 from dmin.errors import ConfigError, DataError, unknown_name
-from dmin.methods import create, method_class
+from dmin.methods import METHODS, LearnsNameWeight, create, method_class
 from dmin.methods.base import check_options
 from dmin.training.config import TrainConfig
 from dmin.training.stage1 import hold_out
@@ -69,7 +69,7 @@ def prepare_task(config: TrainConfig, warn: Callable[[str], None], corpus: Corpu
     corpus = corpus or open_corpus(config)
     split_name, split = choose_split(corpus, config.split, config.split_seed, config.split_sizes)
     base = choose_base(config, split)
-    if method.episodes_from_base:
+    if method.traits.episodes_from_base:
         drawn = base
     else:
         drawn = split.train if config.episode_classes == "all" else tuple(c for c in split.train if c not in base)
@@ -87,9 +87,9 @@ def prepare_task(config: TrainConfig, warn: Callable[[str], None], corpus: Corpu
             f"{corpus.name}: validation needs 2 classes of {config.shot} + {config.queries} texts; split {split_name} "
             f"has {len(enough)}. Choose another split, or lower --shot or --queries"
         )
-    if way < config.way and config.method == "ataml":
+    if way < config.way and method.traits.tied_to == "way":
         raise ConfigError(
-            f"ataml is trained for {config.way} classes, but only {way} validation classes are large enough"
+            f"{config.method} is trained for {config.way} classes, but only {way} validation classes are large enough"
         )
     if way < config.way:
         warn(f"only {way} validation classes are large enough: validating {way}-way instead of {config.way}-way")
@@ -108,8 +108,10 @@ def make_sampler(config: TrainConfig, corpus: Corpus, classes: Sequence[str]) ->
     """Training episodes: of one shape, or of varied ones."""
     settings = config.stage2
     method = method_class(config.method)
-    if settings.names and (method.tied_to == "shot" or (settings.names < 1 and not method.learns_names)):
-        raise ConfigError(f"stage2.names: {config.method} cannot learn from class names now and then; dmin-plus can")
+    learns_names = issubclass(method, LearnsNameWeight)
+    if settings.names and (method.traits.tied_to == "shot" or (settings.names < 1 and not learns_names)):
+        able = ", ".join(name for name, other in METHODS.items() if issubclass(other, LearnsNameWeight))
+        raise ConfigError(f"stage2.names: {config.method} cannot learn from class names now and then; {able} can")
     if settings.ways is None and settings.shots is None:
         return EpisodeSampler(corpus, classes, config.way, config.shot, config.queries, config.seed)
     ways, shots = settings.ways or (config.way, config.way), settings.shots or (config.shot,)
