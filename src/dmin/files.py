@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written under a temporary name, synced, then renamed."""
+"""Atomic files and folders: written under a temporary name, synced, then renamed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dmin.errors import DataError, ModelError, StorageError
+from dmin.errors import DataError, ModelError, StorageError, one_line
 
 if TYPE_CHECKING:
     import torch
@@ -49,7 +49,7 @@ def write_atomic(path: Path, content: bytes | str) -> None:
             raise StorageError(
                 f"no room left to write {path} ({len(data) / 1e6:.1f} MB): free some space, or choose another --out"
             ) from error
-        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+        raise StorageError(f"cannot write {path}: {one_line(error)}") from error
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     except StorageError:
         raise
     except OSError as error:
-        raise StorageError(f"cannot write {folder}: {error.strerror or error}") from error
+        raise StorageError(f"cannot write {folder}: {one_line(error)}") from error
     finally:
         if part is not None:
             shutil.rmtree(part, ignore_errors=True)
@@ -91,9 +91,9 @@ def read_json(path: Path) -> Any:
     except FileNotFoundError as error:
         raise DataError(f"no such file: {path}") from error
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} is not valid JSON: {error}") from error
+        raise DataError(f"{path} is not valid JSON: {one_line(error)}") from error
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+        raise DataError(f"cannot read {path}: {one_line(error)}") from error
 
 
 def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str] | None = None) -> None:
@@ -116,7 +116,9 @@ def read_tensors(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
             metadata = dict(file.metadata() or {})
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
     except (SafetensorError, OSError, ValueError) as error:
-        raise ModelError(f"{path} is not a readable safetensors file (damaged or cut short?): {error}") from error
+        raise ModelError(
+            f"{path} is not a readable safetensors file (damaged or cut short?): {one_line(error)}"
+        ) from error
     digest = metadata.pop(_DIGEST, None)
     if digest is not None and digest != _digest(tensors):
         raise ModelError(f"{path} is damaged: its content does not match the digest in its header")
@@ -142,7 +144,7 @@ def _digest(tensors: Mapping[str, torch.Tensor]) -> str:
 
 
 def sync(path: Path) -> None:
-    """Have the disk take what was written to a file, or the names in a folder, so that a power cut cannot undo it."""
+    """Flush a file, or the names in a folder, to the disk, so that a power cut cannot undo it."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

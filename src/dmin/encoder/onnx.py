@@ -98,7 +98,7 @@ def export_onnx(network: EncoderNetwork, path: Path, fingerprint: str, *, int8: 
         cosine = _compare(network, OnnxNetwork(part, network.pad, fingerprint), int8)
         part.replace(path)
     except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+        raise StorageError(f"cannot write {path}: {one_line(error)}") from error
     finally:
         part.unlink(missing_ok=True)
     return cosine
