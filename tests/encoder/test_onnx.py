@@ -168,6 +168,7 @@ def test_command_exports_and_says_where(tiny_encoder_folder: Path, tmp_path: Pat
               "--set", "split_sizes=[5,2,2]", "--set", "test_episodes=2", "--set", "queries=2", *small],
     )  # fmt: skip
     assert trained.exit_code == 0, trained.output
-    done = runner.invoke(app, ["model", "export", str(run), "--onnx"])
-    assert done.exit_code == 0, done.output
+    done = runner.invoke(app, ["model", "export", str(run)])
+    assert done.exit_code == 0 and "not needed" not in done.output, done.output
+    assert "--onnx is not needed" in runner.invoke(app, ["model", "export", str(run), "--onnx"]).output
     assert (run / "model" / "encoder.onnx").is_file() and "cosine with torch at least 1.0000" in done.output
