@@ -82,7 +82,7 @@ def check(
         typer.Option(help="Also encode the texts and find likely wrong labels. Default: up to 2,000 texts."),
     ] = None,
 ) -> None:
-    """Check labelled texts for duplicates, contradictions and small classes.
+    """Check labelled texts: duplicates, contradictions, small classes.
 
     Prints counts, lengths and what was found. Small files are also checked by meaning: examples nearer to another class
     (wrong label?), classes that overlap, and the class that needs examples most.

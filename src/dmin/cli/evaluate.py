@@ -113,7 +113,7 @@ def _refer_to_assess(examples: Path | None, test: Path | None, given: EpisodeOpt
     stray = ["--" + name.replace("_", "-") for name in names if getattr(given, name) is not None]
     if stray:
         raise ConfigError(f"{', '.join(stray)}: only episodes have this; leave it out, or leave out --examples")
-    warn("use dmin assess --examples ... --test ...; dmin evaluate --examples goes with the next release")
+    warn("use dmin assess --examples ... --test ...; dmin evaluate --examples will be removed in a later release")
 
 
 def _measure(name: str, given: EpisodeOptions) -> None:

@@ -96,9 +96,10 @@ def export(
         Path | None, typer.Option(help="The file. Default: beside the weights, where the classifier finds it.")
     ] = None,
 ) -> None:
-    """Export a model's encoder for ONNX Runtime and check it against torch.
+    """Export a model's encoder for ONNX Runtime and check it.
 
-    The file is used by --backend onnx (with --int8: onnx-int8). Prints its size and its smallest cosine with torch.
+    The file is used by --backend onnx (with --int8: onnx-int8). Prints its size and the smallest cosine between its vectors
+    and those of torch.
 
     \b
     Examples:
@@ -107,7 +108,7 @@ def export(
       dmin classify --backend onnx-int8 --examples intents.yaml "hello"
     """
     if onnx:
-        warn("--onnx is not needed: ONNX is the only format; the option goes with the next release")
+        warn("--onnx is not needed: ONNX is the only format; the option will be removed in a later release")
     from dmin.encoder.encoder import export_place
     from dmin.encoder.onnx import export_onnx
     from dmin.model import load_model
