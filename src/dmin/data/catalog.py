@@ -49,7 +49,7 @@ CATALOG = {
 
 
 def load_corpus(name: str, *, text_column: str = TEXT, label_column: str = LABEL) -> Corpus:
-    """Load a named data set, a file, or a Hugging Face id (`owner/name`); several, divided by commas, are joined.
+    """Load a named data set, a file, or a Hugging Face id (`owner/name`); several, separated by commas, are joined.
 
     Named sets are looked for in `$DMIN_DATA/<name>/texts.jsonl`, then on the hub.
     """
