@@ -31,7 +31,7 @@ from benchmarks.peer_environments import ENVIRONMENTS, ROOT, WORKER, PeerError, 
 from benchmarks.peer_table import table
 from benchmarks.peer_worker import PEERS
 from dmin.data.labels import name_text
-from dmin.encoder.embedded import embedded_folder
+from dmin.encoder.pretrained import embedded_folder
 from dmin.files import file_digest, write_json
 
 SETS = {"banking77": "hwu64", "clinc150": "banking77", "hwu64": "banking77"}  # the set, and where its new class is from

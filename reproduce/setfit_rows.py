@@ -3,8 +3,8 @@
     python -m venv peer && peer/bin/pip install setfit 'transformers<5'
     peer/bin/python reproduce/setfit_rows.py ENCODER_FOLDER DATA_FOLDER OUT.json [SET-SHOT ...]
 
-ENCODER_FOLDER is `python -c "from dmin.encoder.embedded import embedded_folder; print(embedded_folder())"`. Each result is
-written as it is found; what stands in OUT.json already is not run again.
+ENCODER_FOLDER is `python -c "from dmin.encoder.pretrained import embedded_folder; print(embedded_folder())"`. Each result
+is written as it is found; what stands in OUT.json already is not run again.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import torch
 
 from dmin.data import Corpus
 from dmin.encoder import Encoder
-from dmin.encoder.embedded import embedded_folder
+from dmin.encoder.pretrained import embedded_folder
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dmin.errors import DminError, UnknownNameError, nearest_name, unknown_name
+from dmin.errors import DminError, UnknownNameError, nearest_name, one_line, unknown_name
 
 
 def test_nearest_name() -> None:
@@ -15,3 +15,9 @@ def test_unknown_name_says_what_there_is() -> None:
     assert isinstance(error, UnknownNameError) and isinstance(error, DminError)
     assert str(error) == "unknown method 'dmim': did you mean 'dmin'? known: dmin, lwof"
     assert "and 8 more" in str(unknown_name("class", "zzz", map(str, range(20))))
+
+
+def test_a_foreign_error_becomes_one_line() -> None:
+    assert one_line(ValueError("first\n  second\tthird")) == "first second third"
+    assert one_line("x" * 500) == "x" * 300 and one_line("x" * 500, 10) == "x" * 10
+    assert one_line(FileNotFoundError(2, "No such file or directory", "secret/path")) == "No such file or directory"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class DminError(Exception):
-    """A mistake in what the user gave. The commands print it as one line and exit with code 2."""
+    """An error in what the user gave. The commands print it as one line and exit with code 2."""
 
 
 class DataError(DminError, ValueError):
@@ -58,5 +58,6 @@ def unknown_name(kind: str, name: str, known: Iterable[str], *, most: int = 12) 
 
 
 def one_line(error: BaseException | str, most: int = 300) -> str:
-    """The message of a foreign error in one line of at most `most` characters."""
-    return " ".join(str(error).split())[:most]
+    """The message of a foreign error in one line of at most `most` characters; of a system error, only its reason."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return " ".join(text.split())[:most]

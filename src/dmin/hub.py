@@ -1,4 +1,4 @@
-"""The Hugging Face hub: whether it is there (asked once, quickly), and folders from it and to it."""
+"""The Hugging Face hub: whether it can be reached, fetching folders and uploading them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 
 
 def hub_reachable(timeout: float = 5.0) -> bool:
-    """True when a connection to the hub can be opened, or when a proxy stands between and only a request can tell."""
+    """True if a connection to the hub can be opened, or if there is a proxy, where only a request can tell."""
     if os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on"):
         return False
     if any(os.environ.get(name) for name in _PROXIES):
@@ -34,16 +34,16 @@ def is_hub_id(name: str | Path) -> bool:
 
 
 def fetch_folder(identifier: str, marker: str = "head.json") -> Path:
-    """A repository of the hub as a folder of this machine; what was fetched before (`marker` is there) needs no network."""
+    """Fetch a repository of the hub as a local folder; without a network, from the cache if `marker` is there."""
     from huggingface_hub import snapshot_download, try_to_load_from_cache
 
-    known = isinstance(try_to_load_from_cache(identifier, marker), str)
-    if not known and not hub_reachable():
+    reachable = hub_reachable()
+    if not reachable and not isinstance(try_to_load_from_cache(identifier, marker), str):
         raise ModelError(
             f"no folder {identifier!r}, and the Hugging Face hub cannot be reached from here: give a folder"
         )
     try:
-        return Path(snapshot_download(identifier, local_files_only=not hub_reachable()))
+        return Path(snapshot_download(identifier, local_files_only=not reachable))
     except Exception as error:
         raise ModelError(
             f"cannot fetch {identifier!r} from the hub: {type(error).__name__}: {one_line(error, 200)}"

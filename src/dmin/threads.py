@@ -1,4 +1,4 @@
-"""How many threads work: small tensors are worked on faster by one than by two."""
+"""The number of torch threads: one is faster than two on small tensors."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 @contextmanager
 def one_thread(wanted: bool = True) -> Iterator[None]:
-    """Let torch compute on one thread inside, and give the former number back.
+    """Let torch compute on one thread inside the block (if `wanted`), then restore the number of threads.
 
-    A head on encoded texts is thousands of small products; handing them between two threads costs more than the second
-    thread gives: a cell of fine-tune (head) took 18 s on one thread and 50 s on two. The encoder, whose products are large,
-    keeps all threads.
+    A head on encoded texts computes thousands of small products, where sharing work between threads costs more than it
+    gives: a cell of fine-tune (head) took 18 s on one thread and 50 s on two. The encoder, whose products are large, keeps
+    all threads.
     """
     import torch
 

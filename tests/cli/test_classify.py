@@ -77,7 +77,9 @@ def test_files_and_streams(
         (["--input", "gone.csv", "--output", "x.csv"], "no such file"),
     ],
 )
-def test_mistakes(examples: str, more: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_is_one_line_and_writes_nothing(
+    examples: str, more: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["classify", "--examples", examples, *more]) == 2
     errors = capsys.readouterr().err
     assert message in errors and errors.count("\n") == 1
@@ -99,10 +101,12 @@ def test_a_saved_classifier(examples: str, tmp_path: Path, capsys: pytest.Captur
     ("more", "message"),
     [
         (["--top-k", "0"], "--top-k 0: at least 1"),
-        (["--reject", "auto", "--unknown", "refund"], "give refused ones another --unknown"),
+        (["--reject", "auto", "--unknown", "refund"], "--unknown 'refund': a class has this name too"),
     ],
 )
-def test_more_mistakes(examples: str, more: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_top_k_unknown_label_and_missing_examples_are_checked(
+    examples: str, more: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["classify", "--examples", examples, "hello", *more]) == 2
     assert message in capsys.readouterr().err
     assert run(["classify", "hello"]) == 2

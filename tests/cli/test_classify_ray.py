@@ -65,7 +65,7 @@ def test_a_folder_is_answered_like_its_files_one_by_one(examples: str, mails: Pa
         (["hello", "--engine", "spark"], "'spark' is not one of 'local', 'ray'"),
     ],
 )
-def test_mistakes(
+def test_an_error_is_one_line_and_writes_nothing(
     examples: str, mails: Path, tmp_path: Path, more: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("ray", reason="bulk scoring on Ray needs an extra: pip install 'dmin[ray]'")

@@ -1,15 +1,18 @@
-"""The commands, run as a user runs them: what they print, write and answer to mistakes."""
+"""The commands, run as a user runs them: what they print and write, and how they report errors."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
 
-from dmin.cli.app import run
+from dmin.cli.app import app, run
 from tests.training.runs import SETTINGS
 
 
@@ -40,10 +43,40 @@ def test_help_needs_neither_torch_nor_transformers() -> None:
         assert verb in done.stdout
 
 
-@pytest.mark.parametrize("verb", [[], ["demo"], ["train"], ["evaluate"], ["data"], ["data", "check"]])
-def test_every_verb_teaches(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*verb, "--help"]) == 0
-    assert len(capsys.readouterr().out) > 200
+def commands() -> Iterator[tuple[str, ...]]:
+    """All commands and subcommands."""
+    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        yield from [(name, below) for below in getattr(command, "commands", {})] or [(name,)]
+
+
+@pytest.mark.parametrize("command", list(commands()), ids=" ".join)
+def test_help_teaches_within_80_columns(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each help has examples, and every option in an example exists."""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run([*command, "--help"]) == 0
+    output = capsys.readouterr().out
+    assert max(map(len, output.splitlines())) <= 80
+    about, options = output.split("Examples:\n")[0], output.split("Options:\n")[1]
+    examples = output.split("Examples:\n")[1].split("\n\n")[0].replace("\\\n", "")
+    assert len(about.split("\n\n")[1].strip()) > 30
+    own = [line for line in examples.splitlines() if f"dmin {' '.join(command)}" in line]
+    assert own
+    for option in re.findall(r"--[a-z][a-z0-9-]*", " ".join(line.split("dmin ", 1)[1] for line in own)):
+        assert re.search(rf"{option}\b", options), option
+
+
+def test_the_list_of_commands_is_not_cut(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for group in ([], ["data"], ["model"], ["figure"]):
+        assert run([*group, "--help"]) == 0
+        assert "..." not in capsys.readouterr().out.split("Commands:\n")[1]
+
+
+def test_help_shows_brackets(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["classify", "--help"]) == 0
+    assert "{label: [texts]}" in capsys.readouterr().out
 
 
 def test_version_and_nothing_at_all(capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,21 +98,22 @@ def test_version_and_nothing_at_all(capsys: pytest.CaptureFixture[str]) -> None:
         (["train", "--method", "dmim"], "did you mean 'dmin'"),
         (["train", "--set", "stage2.epsodes=3"], "did you mean 'stage2.episodes'"),
         (["train", "--set", "nonsense"], "KEY=VALUE is needed"),
+        (["train", "--set", "way={5"], "the value is not valid YAML"),
         (["train", "--config", "gone.yaml"], "no such configuration file"),
         (["train", "--way", "41"], "41-way episodes need 41 classes, but there are 40"),
         (["train", "--resume"], "--resume needs --out"),
         (["train", "--resume", "--out", "nowhere"], "nothing to resume"),
         (["train", "--encoder", "/nowhere"], "no such encoder folder"),
-        (["evaluate"], "give the folder of a run, or --examples and --test"),
+        (["evaluate"], "give the folder of a run (a classifier on your own files is measured by: dmin assess)"),
         (["evaluate", "nowhere"], "no such run or model folder"),
-        (["evaluate", ".", "--way", "a"], "numbers divided by commas"),
+        (["evaluate", ".", "--way", "a"], "numbers separated by commas"),
         (["evaluate", ".", "--shot", "0"], "must be at least 1"),
         (["data", "info", "startr"], "did you mean 'starter'"),
         (["data", "check", "gone.csv"], "no such file"),
         (["data", "check", "starter", "--shot", "0"], "at least 1"),
     ],
 )
-def test_a_mistake_is_one_line_and_code_two(
+def test_an_error_is_one_line_and_code_two(
     arguments: list[str],
     message: str,
     capsys: pytest.CaptureFixture[str],
@@ -91,19 +125,6 @@ def test_a_mistake_is_one_line_and_code_two(
     errors = capsys.readouterr().err
     assert message in errors and errors.startswith("error: ") and errors.count("\n") == 1
     assert not list(tmp_path.iterdir())
-
-
-def test_data_commands(capsys: pytest.CaptureFixture[str], words_file: Path) -> None:
-    assert run(["data", "list"]) == 0
-    assert "banking77" in capsys.readouterr().out
-    assert run(["data", "info", "starter"]) == 0
-    assert "split novel14: 40/12/14 classes (default)" in capsys.readouterr().out
-    words_file.write_text(words_file.read_text() + "boat sail,sea\nboat sail,sky\nBoat  sail,sea\nlonely,rare\n")
-    assert run(["data", "check", str(words_file)]) == 0
-    output = capsys.readouterr().out
-    assert "duplicates: 1" in output and "texts under two labels: 1" in output and "rare (1)" in output
-    assert run(["data", "cache"]) == 0 and run(["data", "cache", "--clear"]) == 0
-    assert "MB freed" in capsys.readouterr().out
 
 
 def test_train_then_evaluate(

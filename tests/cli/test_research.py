@@ -89,7 +89,7 @@ def test_ablate(common: list[str], tmp_path: Path) -> None:
         (["figure", "tsne", "nowhere", "--shot", "1"], "at least 2 classes of 2 texts"),
     ],
 )
-def test_mistakes(
+def test_an_error_is_one_line_and_writes_nothing(
     arguments: list[str],
     message: str,
     tmp_path: Path,

@@ -1,4 +1,4 @@
-"""A look at a corpus before it is used."""
+"""Checks of a corpus before use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dmin.data import Corpus
 from dmin.data.check import check_corpus
 
 
-def test_findings() -> None:
+def test_each_problem_is_found() -> None:
     corpus = Corpus(
         "x",
         ("Hello there", "hello  THERE", "same text", "same text", "one two three four", "b", "c"),
@@ -22,6 +22,6 @@ def test_findings() -> None:
     assert report.problems == 3
 
 
-def test_nothing_to_find() -> None:
+def test_a_clean_corpus_has_no_problems() -> None:
     report = check_corpus(Corpus.from_mapping({"a": ["1", "2"], "b": ["3", "4"]}), needed=2)
     assert report.problems == 0 and report.median == 2

@@ -1,4 +1,4 @@
-"""Which labels say something."""
+"""Labels as text, and which of them are words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_names_become_words(label: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("label", [3, 2.5, "C17", "42", "x", "ab", ("a", "b"), "Q4_revenue2"])
-def test_codes_and_numbers_say_nothing(label: object) -> None:
+def test_codes_and_numbers_are_not_words(label: object) -> None:
     assert not is_wordy(label)  # type: ignore[arg-type]
 
 

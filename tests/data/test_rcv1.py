@@ -48,7 +48,7 @@ def copy(tmp_path: Path) -> Path:
     return folder
 
 
-def test_topics_documents_and_what_was_passed_over(copy: Path) -> None:
+def test_topics_documents_and_what_was_skipped(copy: Path) -> None:
     reader = Rcv1Reader(copy, topics=5, documents=5)
     corpus = reader.read()
     assert corpus.classes == ("C11", "M14")

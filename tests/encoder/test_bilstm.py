@@ -1,4 +1,4 @@
-"""The encoder that starts from nothing."""
+"""The BiLSTM encoder, learned from scratch."""
 
 from __future__ import annotations
 

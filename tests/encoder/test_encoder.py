@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +14,8 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from dmin.encoder import Encoder
-from dmin.encoder.embedded import embedded_folder
 from dmin.encoder.encoder import batches_by_length
+from dmin.encoder.pretrained import embedded_folder
 from dmin.errors import DataError
 
 TEXTS = ["where is my parcel", "I want my money back right now, this is the third time I ask", "hello", "ok then"]
@@ -73,7 +76,7 @@ def test_meaning_is_there(embedded_encoder: Encoder) -> None:
     assert parcel @ order > parcel @ weather
 
 
-def test_batches_hold_texts_of_like_length() -> None:
+def test_batches_hold_texts_of_similar_length() -> None:
     rows = [[0] * length for length in (3, 9, 1, 7, 5)]
     batches = batches_by_length(rows, 2)
     assert [len(batch) for batch in batches_by_length([[1] * 100, [1] * 60, [1] * 10, [1] * 10, [1] * 9], 2, 64)] == [
@@ -95,6 +98,54 @@ def test_truncation_is_said_once_with_the_number(tiny_encoder_folder: Path) -> N
         encoder.encode([long])
     assert all(len(row) <= 8 for row in encoder.tokenize([long]))
     assert encoder.tokenize([long])[0][-1] == encoder.tokenizer.sep_token_id
+
+
+MIXED = [
+    "short",
+    " ".join(["parcel"] * 300),
+    "unbelievably tokenised: antidisestablishmentarianism " * 9,
+    "[SEP] in the text [SEP]",
+    "word " * 5 + "[SEP] [CLS] " * 30,
+    "ünïcode 你好 " * 20,
+    "exactly six tokens here",
+]
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("max_length", [2, 3, 6, 64])
+def test_cut_ids_equal_those_of_transformers(tiny_encoder_folder: Path, max_length: int, side: str) -> None:
+    encoder = Encoder(str(tiny_encoder_folder), max_length=max_length, device="cpu")
+    reference = AutoTokenizer.from_pretrained(tiny_encoder_folder, truncation_side=side)
+    encoder.tokenizer.truncation_side = side
+    expected = reference(MIXED, truncation=True, max_length=max_length, verbose=False)["input_ids"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert encoder.tokenize(MIXED) == expected
+
+
+@pytest.fixture
+def frequent_switches() -> Iterator[None]:
+    """Threads take turns every microsecond, so that a race shows within a second."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_threads_share_an_encoder(tiny_encoder_folder: Path, frequent_switches: None) -> None:
+    """Eight threads with short and long texts at once get the ids and vectors that one thread gets."""
+    encoder = Encoder(str(tiny_encoder_folder), max_length=16, device="cpu")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        batches = [[MIXED[(start + step) % len(MIXED)] for step in range(4)] for start in range(len(MIXED))]
+        expected = [encoder.tokenize(batch) for batch in batches]
+        vectors = [encoder.encode(batch) for batch in batches]
+        jobs = list(range(len(batches))) * 60
+        with ThreadPoolExecutor(8) as workers:
+            found = list(workers.map(lambda job: encoder.tokenize(batches[job]), jobs))
+            encoded = list(workers.map(lambda job: encoder.encode(batches[job]), jobs[:28]))
+    assert all(rows == expected[job] for job, rows in zip(jobs, found, strict=True))
+    assert all(np.array_equal(rows, vectors[job]) for job, rows in zip(jobs, encoded, strict=False))
 
 
 def test_length_never_exceeds_what_the_model_has(tiny_encoder_folder: Path) -> None:

@@ -104,7 +104,7 @@ def test_the_check_at_export_can_fail(exported: Path, tmp_path: Path, monkeypatc
     encoder = encoder_of(exported, "torch")
     right = onnx.OnnxNetwork(exported / "encoder.onnx", encoder.network.pad, encoder.fingerprint)
     for int8 in (True, False):
-        with pytest.raises(ModelError, match="differs from torch|turn too far"):
+        with pytest.raises(ModelError, match="differs from torch|differ too much"):
             onnx._compare(encoder.network, lambda rows: right(rows) + 9.0 * np.eye(24)[: len(rows)], int8)  # type: ignore[arg-type]
     monkeypatch.setattr(onnx, "LARGEST_DIFFERENCE", -1.0)
     with pytest.raises(ModelError, match="differs"):
@@ -129,7 +129,9 @@ def test_a_network_that_cannot_be_exported_is_named(exported: Path, tmp_path: Pa
         onnx.export_onnx(encoder.network, tmp_path / "encoder.onnx", "none")
 
 
-def test_mistakes(exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_backend_device_or_missing_package_is_a_config_error(
+    exported: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(ConfigError, match="did you mean 'onnx'|onnx-int8"):
         encoder_of(exported, "onx")
     with pytest.raises(ConfigError, match="computes on the CPU"):
@@ -166,6 +168,7 @@ def test_command_exports_and_says_where(tiny_encoder_folder: Path, tmp_path: Pat
               "--set", "split_sizes=[5,2,2]", "--set", "test_episodes=2", "--set", "queries=2", *small],
     )  # fmt: skip
     assert trained.exit_code == 0, trained.output
-    done = runner.invoke(app, ["model", "export", str(run), "--onnx"])
-    assert done.exit_code == 0, done.output
+    done = runner.invoke(app, ["model", "export", str(run)])
+    assert done.exit_code == 0 and "not needed" not in done.output, done.output
+    assert "--onnx is not needed" in runner.invoke(app, ["model", "export", str(run), "--onnx"]).output
     assert (run / "model" / "encoder.onnx").is_file() and "cosine with torch at least 1.0000" in done.output

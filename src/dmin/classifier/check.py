@@ -10,7 +10,7 @@ from typing import Any
 from dmin.classifier.left_out import leave_each_out
 from dmin.classifier.scoring import Model
 from dmin.classifier.state import Knowledge
-from dmin.data.join import plain_text
+from dmin.data.corpus import plain_text
 
 FEW = 3  # examples below which a class is thin
 MARGIN = 0.02  # cosine by which another class must be nearer before an example is doubted

@@ -1,35 +1,41 @@
-"""`dmin ablate`: the paper's ablation and our readings of it."""
+"""`dmin ablate`: the paper's ablation, and our readings of the paper."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from dmin.cli.common import numbers
+from dmin.cli import options
+from dmin.cli.common import names, numbers, parse_settings
 from dmin.cli.compare import run_plan
-from dmin.cli.train import parse_settings
 from dmin.errors import unknown_name
 
 
 def ablate(
-    data: str = typer.Option("starter", help="A data set."),
-    split: str | None = typer.Option(None, help="Class splits of the data, by name, with commas between."),
-    way: str = typer.Option("5", help="Numbers of classes in an episode."),
-    shot: str = typer.Option("1,5", help="Numbers of support texts a class."),
-    episodes: int = typer.Option(300, help="Test episodes of each cell."),
-    train_episodes: int = typer.Option(1000, help="Training episodes of each cell, at most."),
-    tune: str = typer.Option("none", help="What of the encoder learns: full, lora, none."),
-    method: str = typer.Option("dmin", help="What is taken apart: dmin or dmin-plus."),
-    readings: bool = typer.Option(True, help="Also the rows on how the paper can be read (of dmin)."),
-    settings: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Any setting of dmin train."),
-    out: Path | None = typer.Option(None, help="Where results go. Default: runs/ablate-DATA."),
+    data: Annotated[str, typer.Option(help="A data set.")] = "starter",
+    split: options.Splits = None,
+    way: options.Ways = "5",
+    shot: options.Shots = "1,5",
+    episodes: Annotated[int, typer.Option(help="Test episodes per cell.")] = 300,
+    train_episodes: Annotated[int, typer.Option(help="Training episodes per cell, at most.")] = 1000,
+    tune: options.Tune = None,
+    method: Annotated[str, typer.Option(help="What is ablated: dmin or dmin-plus.")] = "dmin",
+    readings: Annotated[bool, typer.Option(help="Also compare readings of the paper (dmin only).")] = True,
+    settings: options.Settings = [],  # noqa: B006 (typer copies it)
+    out: Annotated[Path | None, typer.Option(help="Where results go. Default: runs/ablate-DATA.")] = None,
 ) -> None:
-    """Take DMIN apart: without DMM, without QIM, 1 to 3 iterations, static memory; and each reading of the paper.
+    """Measure DMIN without its parts and in other readings.
+
+    Rows: without DMM, without QIM, 1 to 3 iterations, static memory, and each reading of the paper. Every row has the same
+    encoder, budget and stored test episodes. Writes table.md, table.tex, table.csv and report.html; finished cells are
+    kept, so an interrupted ablation continues with the same command.
 
     \b
-    dmin ablate --data banking77 --split protaugment-01
-    dmin ablate --data banking77 --split protaugment-01 --method dmin-plus
+    Examples:
+      dmin ablate --data banking77 --split protaugment-01
+      dmin ablate --data banking77 --method dmin-plus --no-readings
     """
     if method not in ("dmin", "dmin-plus"):
         raise unknown_name("--method", method, ("dmin", "dmin-plus"))
@@ -37,9 +43,10 @@ def ablate(
     from dmin.evaluation.comparison import ComparisonPlan
     from dmin.training import load_config
 
-    base = load_config(overrides={"tune": tune, "stage2.episodes": train_episodes, **parse_settings(settings)})
+    given = {"tune": tune or "none", "stage2.episodes": train_episodes}
+    base = load_config(overrides={**given, **parse_settings(settings)})
     rows = PLUS_ROWS if method == "dmin-plus" else PAPER_ROWS + (READING_ROWS if readings else ())
-    splits: tuple[str | None, ...] = tuple(split.split(",")) if split else (None,)
+    splits: tuple[str | None, ...] = tuple(names(split)) or (None,)
     plan = ComparisonPlan(
         base, (data,), splits, rows, tuple(numbers(way, "--way")), tuple(numbers(shot, "--shot")), 1, episodes,
         reference=method,

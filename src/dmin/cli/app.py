@@ -1,4 +1,4 @@
-"""One file a verb; here they come together, and here every mistake becomes one line."""
+"""The `dmin` command: one file per subcommand; here every error becomes one line and an exit code."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import typer
 
 from dmin import __version__
 from dmin.cli.ablate import ablate
+from dmin.cli.assess import assess
 from dmin.cli.classify import classify
 from dmin.cli.compare import compare
 from dmin.cli.data import data
@@ -21,11 +22,12 @@ from dmin.cli.figure import figure
 from dmin.cli.model import model
 from dmin.cli.plugins import HELP, ListsMethods, plugins_first, use_plugins
 from dmin.cli.train import train
-from dmin.errors import DminError, TrainingInterruptedError, nearest_name
+from dmin.errors import DminError, TrainingInterruptedError, nearest_name, one_line
 
 # Typer carries its own copy of click in some versions: its base class of usage errors is found through typer.
 ClickError: type[Any] = typer.BadParameter.__mro__[2]
 STOPPED = 130  # the exit code of a command that was stopped on request
+LONGEST_MESSAGE = 2000  # characters
 
 app = typer.Typer(
     name="dmin",
@@ -33,10 +35,12 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # rich would swallow [texts] and break paragraphs at the lines of the source
 )
 app.command()(demo)
 app.command()(train)
 app.command()(evaluate)
+app.command()(assess)
 app.command()(classify)
 app.command(cls=ListsMethods)(compare)
 app.command()(ablate)
@@ -62,13 +66,13 @@ def options(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command and leave with its exit code: 0 done, 2 a mistake in what was given, 130 stopped on request."""
+    """Run the command and leave with its exit code: 0 done, 2 a user's error, 130 stopped on request."""
     calm_threads()
     sys.exit(run(arguments))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; a user's mistake is one line on standard error."""
+    """Run the command; a user's error is one line on standard error. Returns the exit code."""
     command = typer.main.get_command(app)
     try:
         code = command.main(
@@ -95,11 +99,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def calm_threads() -> None:
-    """Let idle threads spin for a moment only, then sleep.
+    """Let idle OpenMP threads spin briefly, then sleep.
 
-    Where cores are shared, OpenMP's default of spinning costs up to several times the work; sleeping at once costs a third
-    of the speed of training where they are not. Set before torch is imported, and only by the commands; what the user set
-    stays.
+    Where cores are shared, the default of spinning costs up to several times the work; where they are not, sleeping at once
+    costs a third of the speed of training. Set before torch is imported, and only by the commands; the user's own settings
+    stay.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "10000")
@@ -107,7 +111,7 @@ def calm_threads() -> None:
 
 
 def _complain(message: str) -> int:
-    typer.echo("error: " + " ".join(message.split()), err=True)
+    typer.echo("error: " + one_line(message, LONGEST_MESSAGE), err=True)
     return 2
 
 
@@ -117,7 +121,12 @@ def _usage_message(error: Any) -> str:
     context = getattr(error, "ctx", None)
     option, command = getattr(error, "option_name", None), re.match(r"No such command '(.*?)'", message)
     if context and option and message.startswith("No such option"):
-        known = [name for parameter in context.command.params for name in parameter.opts]
+        known = [
+            name
+            for parameter in context.command.params
+            if not getattr(parameter, "hidden", False)
+            for name in parameter.opts
+        ]
         message = _no_such("option", option, nearest_name(option, known))
     elif context and command:
         message = _no_such("command", command[1], nearest_name(command[1], getattr(context.command, "commands", {})))

@@ -1,30 +1,33 @@
-"""What the verbs share: warnings on standard error, tables, lists of numbers."""
+"""What the commands share: the classifier of a command, warnings, tables, lists of numbers."""
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from dmin.errors import ConfigError
+from dmin.errors import ConfigError, one_line
 
 if TYPE_CHECKING:
+    from dmin.classifier import FewShotClassifier
     from dmin.evaluation import Cell
     from dmin.evaluation.tables import ComparisonTable
 
 
 def warn(message: str) -> None:
-    """Say what deserves a look, on standard error."""
+    """Print a note on standard error."""
     typer.echo(f"note: {message}", err=True)
 
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Print the library's own warnings as notes, without file and line; leave others' as they are."""
+    """Print the library's own warnings as notes, without file and line; leave those of other libraries."""
     before = warnings.showwarning
 
     def show(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
@@ -45,37 +48,105 @@ def numbers(text: str, option: str) -> list[int]:
     try:
         values = [int(part) for part in text.split(",")]
     except ValueError as error:
-        raise ConfigError(f"{option} {text!r}: numbers divided by commas are needed, like 5,10") from error
+        raise ConfigError(f"{option} {text!r}: numbers separated by commas are needed, like 5,10") from error
     if min(values) < 1:
         raise ConfigError(f"{option} {text!r}: every number must be at least 1")
     return values
 
 
+def sizes(text: str | None) -> tuple[int, ...] | None:
+    """Parse --split-sizes, "40/12/14"."""
+    return tuple(numbers(text.replace("/", ","), "--split-sizes")) if text else None
+
+
+def names(text: str | None) -> list[str]:
+    """Parse "dmin,nearest"."""
+    return [part.strip() for part in text.split(",") if part.strip()] if text else []
+
+
 def rates(text: str, option: str) -> list[float]:
-    """Parse "0,0.15,0.5"; each from 0 to below 1, and so that strangers do not outnumber the queries."""
+    """Parse "0,0.15,0.5"; each from 0 to 0.5, so that out-of-scope queries do not outnumber the others."""
     try:
         values = [float(part) for part in text.split(",")]
     except ValueError as error:
-        raise ConfigError(f"{option} {text!r}: numbers divided by commas are needed, like 0,0.15,0.5") from error
+        raise ConfigError(f"{option} {text!r}: numbers separated by commas are needed, like 0,0.15,0.5") from error
     if not all(0 <= value <= 0.5 for value in values):
         raise ConfigError(f"{option} {text!r}: every number must lie between 0 and 0.5")
     return values
 
 
-def reject_value(text: str | None) -> Any:
+def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
+    """Parse --set: `["stage2.patience=5"]` -> `{"stage2.patience": 5}`; values are read as YAML."""
+    import yaml
+
+    parsed = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {setting!r}: KEY=VALUE is needed, like stage2.patience=5")
+        try:
+            parsed[key.strip()] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise ConfigError(f"--set {setting!r}: the value is not valid YAML: {one_line(error)}") from error
+    return parsed
+
+
+def reject_value(text: str | None) -> float | Literal["auto"] | None:
     """Parse --reject: a number or "auto"."""
-    if text is None or text == "auto":
-        return text
+    if text is None:
+        return None
+    if text == "auto":
+        return "auto"
     try:
         return float(text)
     except ValueError as error:
         raise ConfigError(f"--reject {text!r}: a number between -1 and 1, or auto") from error
 
 
-def is_main_process() -> bool:
-    """False in the helpers that torchrun or accelerate started."""
-    import os
+def open_classifier(
+    examples: Path | None,
+    model: str,
+    *,
+    text_column: str = "text",
+    label_column: str = "label",
+    names: bool | None = None,
+    keep_base: bool = False,
+    reject: str | None = None,
+    unknown: str = "unknown",
+    device: str | None = None,
+    backend: str = "torch",
+) -> FewShotClassifier:
+    """Fit a classifier on a file of examples, or load a saved one, which has examples of its own."""
+    from dmin.classifier import FewShotClassifier
+    from dmin.data.readers import read_corpus
 
+    threshold = reject_value(reject)
+    if (Path(model) / "classifier.json").is_file():
+        if examples is not None:
+            raise ConfigError(f"{model} is a saved classifier with examples of its own: leave out --examples")
+        loaded = FewShotClassifier.load(model, device=device)
+        if threshold is not None:
+            loaded.set_params(reject=threshold, unknown_label=unknown)
+        return loaded
+    if examples is None:
+        raise ConfigError("--examples is needed: a file of examples for each class")
+    corpus = read_corpus(examples, text_column=text_column, label_column=label_column)
+    if threshold is not None and unknown in corpus.by_class:
+        raise ConfigError(f"--unknown {unknown!r}: a class has this name too; give refused texts another label")
+    classifier = FewShotClassifier(
+        model,
+        use_names="auto" if names is None else names,
+        keep_base=keep_base,
+        reject=threshold,
+        unknown_label=unknown,
+        device=device,
+        backend=backend,
+    )
+    return classifier.fit(corpus.examples)
+
+
+def is_main_process() -> bool:
+    """False in the other processes that torchrun or accelerate started."""
     return int(os.environ.get("RANK", "0")) == 0
 
 
@@ -104,7 +175,7 @@ def print_cells(cells: Sequence[Cell], title: str, what: str = "classes never tr
             row.append(f"[bold]{text}[/bold]" if interval.mean == best[setting] else text)
         table.add_row(*row)
     episodes = len(cells[0].results.accuracies)
-    table.caption = f"accuracy in % with its 95 % interval over {episodes} episodes of {what}"
+    table.caption = f"accuracy in % with its 95 % confidence interval over {episodes} episodes of {what}"
     Console(file=sys.stdout, width=max(100, Console().width)).print(table)
 
 

@@ -1,4 +1,4 @@
-"""`dmin compare`: every row of the paper's tables, on any data."""
+"""`dmin compare`: all methods of the paper's tables, on any data."""
 
 from __future__ import annotations
 
@@ -6,46 +6,60 @@ import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dmin.cli.common import numbers, plain_warnings, print_tables, warn
-from dmin.cli.train import ENCODER_HELP, parse_settings
+from dmin.cli import options
+from dmin.cli.common import names as listed
+from dmin.cli.common import numbers, parse_settings, plain_warnings, print_tables, warn
 from dmin.errors import ConfigError, TrainingInterruptedError, unknown_name
 
 if TYPE_CHECKING:
     from dmin.evaluation.comparison import Comparison, ComparisonPlan
+    from dmin.training import TrainConfig
 
 DEFAULT_TEST_EPISODES = 300
 
 
 def compare(
-    data: str | None = typer.Option(None, help="Data sets, divided by commas. Default: starter."),
-    split: str | None = typer.Option(None, help="Class splits, divided by commas. Default: each set's own."),
-    methods: str = typer.Option("all", help="Methods, divided by commas; see below."),
-    way: str = typer.Option("5,10", help="Numbers of classes in an episode."),
-    shot: str = typer.Option("1,5", help="Numbers of support texts a class."),
-    seeds: int = typer.Option(1, help="Trainings of each cell with different seeds."),
-    episodes: int | None = typer.Option(None, help="Test episodes of each cell. Default: 300, or the preset's."),
-    train_episodes: int | None = typer.Option(None, help="Training episodes of each cell, at most. Default: 1000."),
-    tune: str | None = typer.Option(None, help="What of the encoder learns: full, lora, none. Default: none."),
-    start: str = typer.Option("stage1", help="Where meta-learning starts: stage1 or raw (the encoder as it came)."),
-    encoder: str | None = typer.Option(None, help=f"{ENCODER_HELP} Or bilstm: learned from scratch (tune full)."),
-    reference: str = typer.Option("dmin", help="The row that is tested against the others."),
-    names: bool = typer.Option(False, "--names", help="Give every row the classes' names, each as one more example."),
-    preset: str | None = typer.Option(None, help="paper-odic or paper-rcv1: the paper's own settings."),
-    settings: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Any setting of dmin train."),
-    out: Path | None = typer.Option(None, help="Where results go. Default: runs/compare-DATA."),
+    data: Annotated[str | None, typer.Option(help="Data sets, separated by commas. Default: starter.")] = None,
+    split: options.Splits = None,
+    methods: Annotated[str, typer.Option(help="Methods, separated by commas; see above.")] = "all",
+    way: options.Ways = "5,10",
+    shot: options.Shots = "1,5",
+    seeds: Annotated[int, typer.Option(help="Trainings per cell, with different seeds.")] = 1,
+    episodes: Annotated[int | None, typer.Option(help="Test episodes per cell. Default: 300, or the preset's.")] = None,
+    train_episodes: Annotated[
+        int | None, typer.Option(help="Training episodes per cell, at most. Default: 1000.")
+    ] = None,
+    tune: options.Tune = None,
+    start: Annotated[
+        str, typer.Option(help="Where meta-learning starts: stage1, or raw (encoder as it came).")
+    ] = "stage1",
+    encoder: Annotated[
+        str | None, typer.Option(help=f"{options.ENCODER_HELP} Or bilstm: learned from scratch (tune full).")
+    ] = None,
+    reference: Annotated[str, typer.Option(help="The row that is tested against the others.")] = "dmin",
+    names: Annotated[
+        bool, typer.Option("--names", help="Give every row the class names, as one more example.")
+    ] = False,
+    preset: options.Preset = None,
+    settings: options.Settings = [],  # noqa: B006 (typer copies it)
+    out: Annotated[Path | None, typer.Option(help="Where results go. Default: runs/compare-DATA.")] = None,
 ) -> None:
-    """Compare methods on the same encoder, start, budget and stored test episodes, with intervals and tests.
+    """Compare methods on the same stored test episodes.
 
-    Methods: {methods}. Each finished cell is kept, so an interrupted comparison goes on with the same command. Writes
-    table.md, table.tex, table.csv and report.html.
+    All have the same encoder, start and budget. Prints accuracies with 95 % confidence intervals and paired tests; writes
+    table.md, table.tex, table.csv and report.html. Finished cells are kept, so an interrupted comparison continues with
+    the same command.
+
+    Methods: {methods}.
 
     \b
-    dmin compare --data banking77 --split protaugment-01 --methods all --tune none
-    dmin compare --data banking77,hwu64 --methods dmin,lwof,nearest --way 5 --shot 1
+    Examples:
+      dmin compare --data banking77 --split protaugment-01
+      dmin compare --data banking77,hwu64 --methods dmin,nearest --way 5
     """
     if start not in ("stage1", "raw"):
         raise ConfigError(f"--start {start!r}: use stage1 or raw")
@@ -53,20 +67,14 @@ def compare(
         raise ConfigError("--seeds must be at least 1 and --episodes at least 2")
 
     from dmin.evaluation.comparison import ComparisonPlan, standard_rows
-    from dmin.training import load_config
 
-    given = {"tune": tune, "encoder": encoder, "stage2.episodes": train_episodes}
-    overrides = {key: value for key, value in given.items() if value is not None} | parse_settings(settings)
-    _refuse_fixed(overrides)
-    base = load_config(None, overrides, preset)
-    sets = _list(data) or [base.data]
-    rows = standard_rows(_list(methods))
+    base = _settings({"tune": tune, "encoder": encoder, "stage2.episodes": train_episodes}, settings, preset)
+    sets = listed(data) or [base.data]
+    rows = standard_rows(listed(methods))
     if reference != "dmin" and reference not in {row.name for row in rows}:
         raise unknown_name("--reference", reference, [row.name for row in rows])
-    chosen: tuple[str | None, ...] = tuple(_list(split)) or (None,)
+    chosen: tuple[str | None, ...] = tuple(listed(split)) or (None,)
     count = episodes or (base.test_episodes if preset else DEFAULT_TEST_EPISODES)
-    if base.encoder == "bilstm" and base.tune != "full":
-        raise ConfigError("--encoder bilstm knows nothing before training: use --tune full")
     plan = ComparisonPlan(
         base, tuple(sets), chosen, rows, tuple(numbers(way, "--way")), tuple(numbers(shot, "--shot")),
         seeds, count, "raw" if start == "raw" else "stage1", reference, names,
@@ -75,9 +83,21 @@ def compare(
     run_plan(plan, folder, "Comparison")
 
 
+def _settings(given: dict[str, Any], settings: list[str], preset: str | None) -> TrainConfig:
+    """The settings that all cells share."""
+    from dmin.training import load_config
+
+    overrides = {key: value for key, value in given.items() if value is not None} | parse_settings(settings)
+    _refuse_fixed(overrides)
+    base = load_config(None, overrides, preset)
+    if base.encoder == "bilstm" and base.tune != "full":
+        raise ConfigError("--encoder bilstm starts with random weights: use --tune full")
+    return base
+
+
 def _refuse_fixed(overrides: dict[str, Any]) -> None:
-    """What differs from row to row or cell to cell cannot be set for all of them."""
-    options = {
+    """Refuse settings that differ between rows or cells."""
+    own_options = {
         "data": "--data",
         "split": "--split",
         "way": "--way",
@@ -88,8 +108,8 @@ def _refuse_fixed(overrides: dict[str, Any]) -> None:
     for key in overrides:
         if key.startswith("options"):
             raise ConfigError(f"--set {key}: options belong to one method; use dmin train, or dmin ablate for DMIN's")
-        if key in options:
-            raise ConfigError(f"--set {key}: use {options[key]}")
+        if key in own_options:
+            raise ConfigError(f"--set {key}: use {own_options[key]}")
 
 
 def run_plan(plan: ComparisonPlan, folder: Path, title: str) -> None:
@@ -115,9 +135,5 @@ def _work(comparison: Comparison, write: Callable[[], Any], command: str) -> Non
         write()
         left = len(comparison.missing())
         raise TrainingInterruptedError(
-            f"stopped; {left} cells are left, finished ones are kept. Go on with: {command}"
+            f"stopped; {left} cells are left, finished ones are kept. Continue with: {command}"
         ) from error
-
-
-def _list(text: str | None) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()] if text else []

@@ -1,19 +1,30 @@
-"""`dmin data`: what there is, what is in it, whether it can be used, and the cache of vectors."""
+"""`dmin data`: named data sets, their content, checks of labelled files, the cache of vectors."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated
+
 import typer
 
+from dmin.cli import options
 from dmin.cli.common import plain_warnings
 from dmin.errors import DataError
 
-_SMALL = 2000  # texts that are encoded without being asked
-data = typer.Typer(help="Look at data sets, check files, and mind the cache of vectors.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from dmin.data.check import CorpusReport
+
+_SMALL = 2000  # texts that are encoded without --meaning
+data = typer.Typer(help="List data sets, check labelled files, show the cache of vectors.", no_args_is_help=True)
 
 
 @data.command("list")
 def list_sets() -> None:
-    """List the named data sets and whether they are here."""
+    """List the named data sets and whether they are on this machine.
+
+    \b
+    Examples:
+      dmin data list
+    """
     from rich.console import Console
     from rich.table import Table
 
@@ -33,19 +44,25 @@ def list_sets() -> None:
 
 @data.command()
 def info(
-    name: str = typer.Argument(help="A named set, a file, or a Hugging Face id."),
-    text_column: str = typer.Option("text", help="Column of the texts."),
-    label_column: str = typer.Option("label", help="Column of the labels."),
+    name: Annotated[str, typer.Argument(help="A named set, a file, or a Hugging Face id.")],
+    text_column: options.TextColumn = "text",
+    label_column: options.LabelColumn = "label",
 ) -> None:
-    """Show counts and class splits of a data set."""
+    """Show counts and class splits of a data set.
+
+    \b
+    Examples:
+      dmin data info banking77
+      dmin data info my.csv --label-column intent
+    """
     from dmin.data import load_corpus
     from dmin.data.check import check_corpus
 
     with plain_warnings():
         corpus = load_corpus(name, text_column=text_column, label_column=label_column)
     report = check_corpus(corpus, 1)
-    typer.echo(f"{corpus.name}: {report.texts} texts, {report.classes} classes, {report.mean_words:.1f} words a text")
-    typer.echo(f"texts a class: {report.smallest[1]} / {report.median:g} / {report.largest[1]} (min / median / max)")
+    typer.echo(f"{corpus.name}: {report.texts} texts, {report.classes} classes, {report.mean_words:.1f} words per text")
+    typer.echo(f"texts per class: {report.smallest[1]} / {report.median:g} / {report.largest[1]} (min / median / max)")
     for split_name, split in corpus.splits.items():
         chosen = " (default)" if split_name == corpus.default_split else ""
         typer.echo(f"split {split_name}: {len(split.train)}/{len(split.valid)}/{len(split.test)} classes{chosen}")
@@ -55,44 +72,35 @@ def info(
 
 @data.command()
 def check(
-    file: str = typer.Argument(help="A file, a named set, or a Hugging Face id."),
-    shot: int = typer.Option(5, help="Support texts a class that episodes will need."),
-    queries: int = typer.Option(10, help="Query texts a class that episodes will need."),
-    text_column: str = typer.Option("text", help="Column of the texts."),
-    label_column: str = typer.Option("label", help="Column of the labels."),
-    meaning: bool | None = typer.Option(
-        None, help="Also encode the texts and look for mislabelled ones and classes that overlap. Default: up to 2,000."
-    ),
+    file: Annotated[str, typer.Argument(help="A file, a named set, or a Hugging Face id.")],
+    shot: Annotated[int, typer.Option(help="Support texts per class that episodes will need.")] = 5,
+    queries: Annotated[int, typer.Option(help="Query texts per class that episodes will need.")] = 10,
+    text_column: options.TextColumn = "text",
+    label_column: options.LabelColumn = "label",
+    meaning: Annotated[
+        bool | None,
+        typer.Option(help="Also encode the texts and find likely wrong labels. Default: up to 2,000 texts."),
+    ] = None,
 ) -> None:
-    """Check labelled texts: counts, lengths, duplicates, texts under two labels, classes too small.
+    """Check labelled texts: duplicates, contradictions, small classes.
 
-    Small files are looked at by meaning too: examples nearer to another class (mislabelled?), classes that overlap, and
-    which class to add examples to next.
+    Prints counts, lengths and what was found. Small files are also checked by meaning: examples nearer to another class
+    (wrong label?), classes that overlap, and the class that needs examples most.
 
     \b
-    dmin data check intents.yaml
-    dmin data check my.csv --label-column intent --meaning
+    Examples:
+      dmin data check intents.yaml
+      dmin data check my.csv --label-column intent --meaning
     """
     from dmin.data import load_corpus
     from dmin.data.check import check_corpus
 
     if min(shot, queries) < 1:
         raise DataError("--shot and --queries must be at least 1")
-    corpus = load_corpus(file, text_column=text_column, label_column=label_column)
+    with plain_warnings():
+        corpus = load_corpus(file, text_column=text_column, label_column=label_column)
     report = check_corpus(corpus, shot + queries)
-    typer.echo(f"{report.texts} texts, {report.classes} classes; {report.mean_words:.1f} words a text")
-    (small, fewest), (large, most) = report.smallest, report.largest
-    typer.echo(f"smallest class: {small} ({fewest}), largest: {large} ({most})")
-    typer.echo(f"shortest text: {report.shortest[:80]!r}")
-    typer.echo(f"longest text ({len(report.longest.split())} words): {report.longest[:80]!r}")
-    _findings("duplicates", [f"{times} x {text[:60]!r} in {label}" for text, label, times in report.duplicates])
-    _findings(
-        "texts under two labels", [f"{text[:60]!r}: {', '.join(labels)}" for text, labels in report.contradictions]
-    )
-    _findings(
-        f"classes with fewer than {shot} + {queries} texts", [f"{label} ({size})" for label, size in report.too_small]
-    )
-    typer.echo("nothing to mend" if not report.problems else f"{report.problems} findings")
+    _print_report(report, f"{shot} + {queries}")
     if len(corpus.classes) > 1 and (meaning or (meaning is None and len(corpus.texts) <= _SMALL)):
         from dmin.classifier import FewShotClassifier
 
@@ -101,9 +109,29 @@ def check(
             typer.echo(f"\nby meaning: {classifier.check()}")
 
 
+def _print_report(report: CorpusReport, needed: str) -> None:
+    typer.echo(f"{report.texts} texts, {report.classes} classes; {report.mean_words:.1f} words per text")
+    (small, fewest), (large, most) = report.smallest, report.largest
+    typer.echo(f"smallest class: {small} ({fewest}), largest: {large} ({most})")
+    typer.echo(f"shortest text: {report.shortest[:80]!r}")
+    typer.echo(f"longest text ({len(report.longest.split())} words): {report.longest[:80]!r}")
+    _findings("duplicates", [f"{times} x {text[:60]!r} in {label}" for text, label, times in report.duplicates])
+    _findings(
+        "texts under two labels", [f"{text[:60]!r}: {', '.join(labels)}" for text, labels in report.contradictions]
+    )
+    _findings(f"classes with fewer than {needed} texts", [f"{label} ({size})" for label, size in report.too_small])
+    typer.echo("no problems found" if not report.problems else f"{report.problems} findings")
+
+
 @data.command()
-def cache(clear: bool = typer.Option(False, "--clear", help="Remove all cached vectors.")) -> None:
-    """Show the size of the cache of vectors, or clear it."""
+def cache(clear: Annotated[bool, typer.Option("--clear", help="Remove all cached vectors.")] = False) -> None:
+    """Show the size of the cache of vectors, or clear it.
+
+    \b
+    Examples:
+      dmin data cache
+      dmin data cache --clear
+    """
     from dmin.encoder import VectorCache
 
     store = VectorCache()

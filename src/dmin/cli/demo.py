@@ -1,9 +1,9 @@
-"""`dmin demo`: the main job on built-in data, in about a minute."""
+"""`dmin demo`: training, evaluation and classification on built-in data."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,18 +21,24 @@ NEW_TEXTS = (
     "we will be six on Saturday evening, can you keep a spot for us",
     "the code from your newsletter takes nothing off at checkout",
 )
-EXAMPLES_A_CLASS = 5
+EXAMPLES_PER_CLASS = 5
 
 
 def demo(
-    out: Path = typer.Option(Path("runs/demo"), help="The run folder; an earlier demo there is replaced."),
-    episodes: int = typer.Option(600, help="Training episodes of stage 2."),
+    out: Annotated[Path, typer.Option(help="The run folder; an earlier demo there is replaced.")] = Path("runs/demo"),
+    episodes: Annotated[int, typer.Option(help="Training episodes of stage 2.")] = 600,
 ) -> None:
-    """Run the whole road on built-in data: train both stages, measure on novel classes, classify new texts.
+    """Train, evaluate and classify on built-in data, in a minute.
 
-    Everything is offline, on the CPU, with the embedded encoder. It ends with a page to look at: report.html.
+    Trains both stages on the starter set, measures the model on novel classes beside the nearest prototype, and classifies
+    five new texts with the examples that decided. Works offline, on a CPU, with the embedded encoder. Writes a run folder
+    with model/, summary.json and report.html, a page to look at.
+
+    \b
+    Examples:
+      dmin demo
+      dmin demo --out runs/first --episodes 200
     """
-    from dmin.classifier import FewShotClassifier
     from dmin.evaluation import EvaluationPlan, evaluate_model
     from dmin.training import Trainer, load_config
 
@@ -41,24 +47,31 @@ def demo(
         trainer = Trainer(config, out, overwrite=True, show=True, warn=warn)
         task = trainer.task
         typer.echo(
-            f"starter: {len(task.corpus.texts)} texts in {len(task.corpus.classes)} classes; the model learns from "
-            f"{len(task.split.train)}, is chosen by {len(task.split.valid)} and tested on {len(task.split.test)} others"
+            f"starter: {len(task.corpus.texts)} texts in {len(task.corpus.classes)} classes: {len(task.split.train)} for "
+            f"training, {len(task.split.valid)} for validation, {len(task.split.test)} for test"
         )
         model = trainer.run()
         plan = EvaluationPlan(task.corpus, task.split_name, task.split, (5, 10), (1, 5))
         cells = evaluate_model(model, plan, out, show=True, warn=warn)
     print_cells(cells, "starter, classes never trained on")
-    classifier = FewShotClassifier(out, use_names=False)
-    novel = {label: task.corpus.by_class[label][:EXAMPLES_A_CLASS] for label in task.split.test}
-    classifier.fit({label: [task.corpus.texts[row] for row in rows] for label, rows in novel.items()})
+    every = task.corpus.examples
+    explanations = _classify(out, {label: every[label][:EXAMPLES_PER_CLASS] for label in task.split.test})
+    _write_report(out, cells, explanations)
+    typer.echo(f"\nreport: {out / 'report.html'}   model: {out / 'model'}   next: dmin train --help")
+
+
+def _classify(run: Path, novel: dict[str, list[str]]) -> list[Explanation]:
+    """Classify the new texts from a few examples of each novel class, and print the answers."""
+    from dmin.classifier import FewShotClassifier
+
+    classifier = FewShotClassifier(run, use_names=False).fit(novel)
     explanations = [classifier.explain(text) for text in NEW_TEXTS]
-    typer.echo(f"\nFive new texts, {len(novel)} novel classes with {EXAMPLES_A_CLASS} examples each:")
+    typer.echo(f"\nFive new texts, {len(novel)} novel classes with {EXAMPLES_PER_CLASS} examples each:")
     for found in explanations:
         typer.echo(f"  {found.text}\n    -> {found.label} (cosine {found.score:.2f}), decided by:")
         for example in found.examples[:2]:
             typer.echo(f"       {example.share:+.2f}  {example.text}")
-    _write_report(out, cells, explanations)
-    typer.echo(f"\nreport: {out / 'report.html'}   model: {out / 'model'}   next: dmin train --help")
+    return explanations
 
 
 def _write_report(out: Path, cells: list[Cell], explanations: list[Explanation]) -> None:
@@ -88,7 +101,7 @@ def _write_report(out: Path, cells: list[Cell], explanations: list[Explanation])
     )
     report.table(["method", *groups], rows, bold=best)
     report.paragraph(
-        "In %, with 95 % intervals over 300 episodes. The nearest prototype is trained on nothing.", note=True
+        "In %, with 95 % confidence intervals over 300 episodes. The nearest prototype is not trained.", note=True
     )
     report.figure(bars_figure(groups, {n: [(i.mean, i.half_width) for i in v] for n, v in intervals.items()}))
     report.heading("Learning curves")

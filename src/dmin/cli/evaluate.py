@@ -1,108 +1,145 @@
-"""`dmin evaluate`: a trained model on novel classes, or a classifier on a user's own files."""
+"""`dmin evaluate`: a trained model measured on episodes of novel classes."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dmin.cli.common import numbers, plain_warnings, print_cells, rates, reject_value, warn
+from dmin.cli import options
+from dmin.cli.assess import AssessmentOptions, assess_files
+from dmin.cli.common import numbers, plain_warnings, print_cells, rates, sizes, warn
 from dmin.errors import ConfigError
 
 if TYPE_CHECKING:
-    from dmin.evaluation.assess import Assessment
+    from dmin.evaluation import EvaluationPlan
+    from dmin.model import TrainedModel
+
+HiddenFile = Annotated[Path | None, typer.Option(hidden=True)]  # options of `dmin assess`, accepted for one release
+HiddenText = Annotated[str | None, typer.Option(hidden=True)]
+HiddenFlag = Annotated[bool | None, typer.Option(hidden=True)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpisodeOptions:
+    """What `dmin evaluate RUN` was asked to do."""
+
+    data: str | None
+    split: str | None
+    split_seed: int | None
+    split_sizes: str | None
+    way: str | None
+    shot: str | None
+    episodes: int
+    queries: int
+    part: str
+    unknown_rate: str | None
+    text_column: str
+    label_column: str
+    device: str | None
+    out: Path | None
 
 
 def evaluate(
-    run: str | None = typer.Argument(None, help="The folder of a run or model. With --examples: default if left out."),
-    data: str | None = typer.Option(None, help="Evaluate on other data than the run was trained on."),
-    split: str | None = typer.Option(None, help="A class split of the data, by name."),
-    split_seed: int | None = typer.Option(None, help="Draw a class split by this seed instead."),
-    split_sizes: str | None = typer.Option(None, help="Train/valid/test classes of a drawn split, like 40/12/14."),
-    way: str | None = typer.Option(None, help="Numbers of classes in an episode. Default: 5,10."),
-    shot: str | None = typer.Option(None, help="Numbers of support texts a class. Default: 1,5."),
-    episodes: int = typer.Option(300, help="Test episodes of each setting."),
-    queries: int = typer.Option(10, help="Query texts a class."),
-    part: str = typer.Option("test", help="Which classes of the split: test, valid or train."),
-    unknown_rate: str | None = typer.Option(
-        None, help="Parts of the queries that belong to no class of the episode, like 0,0.15,0.5: measures refusal."
-    ),
-    examples: Path | None = typer.Option(
-        None, help="Your own examples, all classes at once; with --test, in place of episodes."
-    ),
-    test: Path | None = typer.Option(
-        None, help="Labelled texts to answer; labels not among the examples are strangers."
-    ),
-    outside: Path | None = typer.Option(None, help="More texts that belong nowhere (a column text)."),
-    reject: str | None = typer.Option(None, help="With --examples: refuse texts below this cosine, or: auto."),
-    names: bool | None = typer.Option(None, help="With --examples: let class names take part. Default: where words."),
-    keep_base: bool = typer.Option(False, help="With --examples: answer the model's base classes too."),
-    text_column: str = typer.Option("text", help="Column of the texts."),
-    label_column: str = typer.Option("label", help="Column of the labels."),
-    device: str | None = typer.Option(None, help="cpu, cuda, ... Default: the best there is."),
-    out: Path | None = typer.Option(None, help="Where results go. Default: the run; RUN/DATA for other data."),
+    run: Annotated[str | None, typer.Argument(help=options.RUN_HELP)] = None,
+    data: options.Data = None,
+    split: options.Split = None,
+    split_seed: options.SplitSeed = None,
+    split_sizes: options.SplitSizes = None,
+    way: Annotated[str | None, typer.Option(help="Numbers of classes per episode. Default: 5,10.")] = None,
+    shot: Annotated[str | None, typer.Option(help="Numbers of support texts per class. Default: 1,5.")] = None,
+    episodes: Annotated[int, typer.Option(help="Test episodes per setting.")] = 300,
+    queries: Annotated[int, typer.Option(help="Query texts per class.")] = 10,
+    part: Annotated[str, typer.Option(help="Which classes of the split: test, valid or train.")] = "test",
+    unknown_rate: Annotated[
+        str | None, typer.Option(help="Shares of out-of-scope queries, like 0,0.15,0.5: measures refusal.")
+    ] = None,
+    text_column: options.TextColumn = "text",
+    label_column: options.LabelColumn = "label",
+    device: options.Device = None,
+    out: Annotated[Path | None, typer.Option(help="Default: the run's folder; RUN/DATA for other data.")] = None,
+    examples: HiddenFile = None,
+    test: HiddenFile = None,
+    outside: HiddenFile = None,
+    reject: HiddenText = None,
+    names: HiddenFlag = None,
+    keep_base: HiddenFlag = None,
 ) -> None:
-    """Measure a model on classes it has never seen, beside the nearest prototype on the same vectors.
+    """Measure a trained model on novel classes, in episodes.
 
-    On episodes: writes summary.json (accuracy with its 95 % interval over episodes), per_class.json, a confusion picture
-    for each setting, and the episodes themselves. On your own files (--examples, --test): accuracy, macro-F1, each class,
-    what is mixed up, calibration and refusal, beside nearest prototype and logistic regression.
+    Prints the accuracy with its 95 % confidence interval over episodes, beside the nearest prototype on the same vectors.
+    Writes summary.json, per_class.json, a confusion picture per setting and the episodes; with --unknown-rate,
+    unknown.json. To measure a classifier on your own files: dmin assess.
 
     \b
-    dmin evaluate runs/banking77-dmin-5way1shot --way 5,10 --shot 1,5
-    dmin evaluate runs/mine --data other.csv --split-seed 1
-    dmin evaluate runs/mine --unknown-rate 0,0.15,0.5
-    dmin evaluate --examples train.jsonl --test test.jsonl --reject auto
+    Examples:
+      dmin evaluate runs/mine --way 5,10 --shot 1,5
+      dmin evaluate runs/mine --data other.csv --split-seed 1
+      dmin evaluate runs/mine --unknown-rate 0,0.15,0.5
     """
-    if (examples is None) != (test is None):
-        raise ConfigError("--examples and --test belong together")
-    with plain_warnings():
-        if examples is not None and test is not None:
-            given = {
-                "--data": data, "--split": split, "--split-seed": split_seed, "--split-sizes": split_sizes, "--way": way,
-                "--shot": shot, "--unknown-rate": unknown_rate,
-            }  # fmt: skip
-            stray = [name for name, value in given.items() if value is not None]
-            if stray:
-                raise ConfigError(f"{', '.join(stray)} belong to episodes: leave out, or leave out --examples")
-            columns = (text_column, label_column)
-            _own_files(run or "default", examples, test, outside, columns, reject, names, keep_base, device, out)
-            return
-        if run is None:
-            raise ConfigError("give the folder of a run, or --examples and --test")
-        if outside is not None or reject is not None or names is not None or keep_base:
-            raise ConfigError("--outside, --reject, --names and --keep-base belong to --examples")
-        _episodes(
-            run, data, split, split_seed, split_sizes, way, shot, episodes, queries, part,
-            unknown_rate, text_column, label_column, device, out,
-        )  # fmt: skip
+    given = EpisodeOptions(
+        data=data, split=split, split_seed=split_seed, split_sizes=split_sizes, way=way, shot=shot, episodes=episodes,
+        queries=queries, part=part, unknown_rate=unknown_rate, text_column=text_column, label_column=label_column,
+        device=device, out=out,
+    )  # fmt: skip
+    if examples is None and test is None:
+        _check_episodes(run, {"--outside": outside, "--reject": reject, "--names": names, "--keep-base": keep_base})
+        _measure(str(run), given)
+        return
+    _refer_to_assess(examples, test, given)
+    assess_files(
+        AssessmentOptions(
+            test=Path(str(test)), examples=examples, model=run or "default", outside=outside, reject=reject, names=names,
+            keep_base=bool(keep_base), text_column=text_column, label_column=label_column, device=device, out=out,
+        )
+    )  # fmt: skip
 
 
-def _episodes(
-    name: str,
-    data: str | None,
-    split: str | None,
-    split_seed: int | None,
-    split_sizes: str | None,
-    way: str | None,
-    shot: str | None,
-    episodes: int,
-    queries: int,
-    part: str,
-    unknown_rate: str | None,
-    text_column: str,
-    label_column: str,
-    device: str | None,
-    out: Path | None,
-) -> None:
-    ways = numbers(way, "--way") if way else None
-    shots = numbers(shot, "--shot") if shot else None
-    parts = rates(unknown_rate, "--unknown-rate") if unknown_rate else []
+def _check_episodes(run: str | None, of_assess: dict[str, object]) -> None:
+    if run is None:
+        raise ConfigError("give the folder of a run (a classifier on your own files is measured by: dmin assess)")
+    stray = [name for name, value in of_assess.items() if value is not None]
+    if stray:
+        raise ConfigError(f"{', '.join(stray)}: only dmin assess has this; leave it out, or use dmin assess")
 
-    from dmin.data import choose_split, load_corpus
-    from dmin.evaluation import EvaluationPlan, evaluate_model
+
+def _refer_to_assess(examples: Path | None, test: Path | None, given: EpisodeOptions) -> None:
+    """Say where measuring on files went, and refuse options that only episodes have."""
+    if examples is None or test is None:
+        raise ConfigError("--examples and --test belong together; use dmin assess")
+    names = ("data", "split", "split_seed", "split_sizes", "way", "shot", "unknown_rate")
+    stray = ["--" + name.replace("_", "-") for name in names if getattr(given, name) is not None]
+    if stray:
+        raise ConfigError(f"{', '.join(stray)}: only episodes have this; leave it out, or leave out --examples")
+    warn("use dmin assess --examples ... --test ...; dmin evaluate --examples will be removed in a later release")
+
+
+def _measure(name: str, given: EpisodeOptions) -> None:
+    """Measure on episodes, write the results and print them."""
+    rates_given = rates(given.unknown_rate, "--unknown-rate") if given.unknown_rate else []
+    for text, option in ((given.way, "--way"), (given.shot, "--shot")):
+        if text is not None:
+            numbers(text, option)  # a mistake shows before anything is loaded
+
+    from dmin.evaluation import evaluate_model
     from dmin.evaluation.unknown import evaluate_unknown
+
+    with plain_warnings():
+        model, plan, folder = _open(name, given)
+        if rates_given:
+            _print_unknown(evaluate_unknown(model, plan, rates_given, folder, show=True), folder)
+            return
+        cells = evaluate_model(model, plan, folder, show=True, warn=warn)
+    print_cells(cells, f"{plan.corpus.name}, {plan.split_name}", f"{given.part} classes")
+    typer.echo(f"written: {folder / 'summary.json'}, per_class.json, confusion-*.png")
+
+
+def _open(name: str, given: EpisodeOptions) -> tuple[TrainedModel, EvaluationPlan, Path]:
+    """The model, what it is measured on, and where the results go."""
+    from dmin.data import choose_split, load_corpus
+    from dmin.evaluation import EvaluationPlan
     from dmin.model import load_model
     from dmin.training import load_config
 
@@ -111,36 +148,32 @@ def _episodes(
         run = run.parent
     stored = run / "config.yaml"
     trained = load_config(stored) if stored.is_file() else None
-    same_data = data is None or (trained is not None and data == trained.data)
+    same_data = given.data is None or (trained is not None and given.data == trained.data)
+    text_column, label_column = given.text_column, given.label_column
+    split, split_seed = given.split, given.split_seed
     if trained is not None and same_data:
         text_column, label_column = trained.text_column, trained.label_column
         if split is None and split_seed is None:
             split, split_seed = trained.split, trained.split_seed
-    model = load_model(name, device=device)
-    chosen = data or (trained.data if trained else str(model.info.trained_on.get("data", "starter")))
+    model = load_model(name, device=given.device)
+    chosen = given.data or (trained.data if trained else str(model.info.trained_on.get("data", "starter")))
     corpus = load_corpus(chosen, text_column=text_column, label_column=label_column)
-    sizes = tuple(numbers(split_sizes.replace("/", ","), "--split-sizes")) if split_sizes else None
-    if sizes is None and trained is not None and same_data and split is None:
-        sizes = trained.split_sizes
-    split_name, classes = choose_split(corpus, split, split_seed, sizes)
-    folder = out or (run if same_data else run / corpus.name)
-    tied = model.method.traits.tied_to  # ATAML knows one C, HATT one K
-    ways = ways or ([model.info.way] if tied == "way" else [5, 10])
-    shots = shots or ([model.info.shot] if tied == "shot" else [1, 5])
-    plan = EvaluationPlan(corpus, split_name, classes, ways, shots, episodes, queries, part)
-    if parts:
-        _print_unknown(evaluate_unknown(model, plan, parts, folder, show=True), folder)
-        return
-    cells = evaluate_model(model, plan, folder, show=True, warn=warn)
-    print_cells(cells, f"{corpus.name}, {split_name}", f"{part} classes")
-    typer.echo(f"written: {folder / 'summary.json'}, per_class.json, confusion-*.png")
+    split_sizes = sizes(given.split_sizes)
+    if split_sizes is None and trained is not None and same_data and split is None:
+        split_sizes = trained.split_sizes
+    split_name, classes = choose_split(corpus, split, split_seed, split_sizes)
+    tied = model.method.traits.tied_to  # ATAML has one C, HATT one K
+    ways = numbers(given.way, "--way") if given.way else [model.info.way] if tied == "way" else [5, 10]
+    shots = numbers(given.shot, "--shot") if given.shot else [model.info.shot] if tied == "shot" else [1, 5]
+    plan = EvaluationPlan(corpus, split_name, classes, ways, shots, given.episodes, given.queries, given.part)
+    return model, plan, given.out or (run if same_data else run / corpus.name)
 
 
 def _print_unknown(rows: list[dict[str, float]], folder: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title="queries that belong nowhere", title_justify="left", title_style="bold")
+    table = Table(title="out-of-scope queries", title_justify="left", title_style="bold")
     for column in ("way", "shot", "unknown", "right in all", "of known", "known refused", "unknown refused", "AUROC"):
         table.add_column(column, justify="right")
     for row in rows:
@@ -149,76 +182,3 @@ def _print_unknown(rows: list[dict[str, float]], folder: Path) -> None:
         table.add_row(f"{row['way']:.0f}", f"{row['shot']:.0f}", f"{100 * row['rate']:.0f} %", *cells, area)
     Console(width=max(100, Console().width)).print(table)
     typer.echo(f"written: {folder / 'unknown.json'}")
-
-
-def _own_files(
-    model: str, examples: Path, test: Path, outside: Path | None, columns: tuple[str, str], reject: str | None,
-    names: bool | None, keep_base: bool, device: str | None, out: Path | None,
-) -> None:  # fmt: skip
-    from dmin.bulk.files import read_texts
-    from dmin.classifier import FewShotClassifier
-    from dmin.data.readers import read_corpus
-    from dmin.evaluation.assess import assess
-
-    text, label = columns
-    support = read_corpus(examples, text_column=text, label_column=label)
-    asked = read_corpus(test, text_column=text, label_column=label)
-    strangers = [record[text] for _, record in read_texts(outside, text)] if outside else []
-    strangers = [words for words in strangers if isinstance(words, str) and words.strip()]
-    classifier = FewShotClassifier(
-        model,
-        use_names="auto" if names is None else names,
-        keep_base=keep_base,
-        reject=reject_value(reject),
-        unknown_label="(refused)",
-        device=device,
-    )
-    classifier.fit(support.examples)
-    found = assess(classifier, asked, strangers)
-    folder = out or Path("runs") / f"{examples.stem}-{test.stem}"
-    found.write(folder)
-    _print_assessment(found)
-    typer.echo(f"written: {folder / 'assessment.json'}, reliability.png, confusion.png")
-
-
-def _print_assessment(found: Assessment) -> None:
-    from dmin.evaluation.quality import harmonic_mean
-    from dmin.methods import method_class
-
-    typer.echo(
-        f"{found.classes} classes, {found.examples} examples, {found.texts} texts answered in {found.seconds:.1f} s"
-    )
-    typer.echo(f"accuracy {100 * found.quality.accuracy:.1f} %, macro-F1 {100 * found.quality.macro_f1:.1f} %")
-    if found.unrefused != found.quality.accuracy:
-        typer.echo(f"  if nothing were refused: {100 * found.unrefused:.1f} %")
-    for name, accuracy in found.beside.items():
-        typer.echo(f"  beside it, {method_class(name).title}: {100 * accuracy:.1f} %")
-    typer.echo(
-        f"probabilities: expected calibration error {100 * found.reliability.error:.1f} % "
-        f"(before calibration {100 * found.uncalibrated.error:.1f} %)"
-    )
-    if found.base_and_novel:
-        base, novel = found.base_and_novel
-        typer.echo(
-            f"texts of base classes {100 * base:.1f} %, of your own {100 * novel:.1f} %, harmonic mean "
-            f"{100 * harmonic_mean(base, novel):.1f} %"
-        )
-    if found.separation:
-        apart = found.separation
-        typer.echo(
-            f"{apart.strangers} texts belong nowhere: AUROC {apart.auroc:.3f}, {100 * apart.fpr95:.1f} % of them accepted "
-            "when 95 % of the others are"
-        )
-    if found.refused and found.threshold is not None:
-        belongs, strange = found.refused
-        typer.echo(
-            f"  refused below {found.threshold:.2f}: {100 * strange:.1f} % of them, {100 * belongs:.1f} % of the others"
-        )
-    typer.echo("hardest classes:")
-    for label, row in list(found.quality.classes.items())[:5]:
-        typer.echo(f"  {label}: F1 {100 * row.f1:.0f} %, {100 * row.recall:.0f} % of its {row.texts} texts found")
-    mixed = [(true, answer, n) for (true, answer), n in found.quality.confusion.most_common() if true != answer][:5]
-    if mixed:
-        typer.echo("most often mixed up:")
-        for true, answer, count in mixed:
-            typer.echo(f"  {true} answered as {answer}: {count}")

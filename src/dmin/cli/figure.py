@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from dmin.cli import options
 from dmin.cli.common import plain_warnings
 from dmin.errors import ConfigError
 
-figure = typer.Typer(help="Pictures of a trained run.", no_args_is_help=True)
-RUN = typer.Argument(help="The folder of a run.")
+figure = typer.Typer(help="Draw pictures of a trained run: tsne, curves, confusion.", no_args_is_help=True)
 
 
 @figure.command()
 def tsne(
-    run: Path = RUN,
-    data: str | None = typer.Option(None, help="Other data than the run was trained on."),
-    split: str | None = typer.Option(None, help="A class split of the data, by name."),
-    way: int = typer.Option(10, help="Number of classes."),
-    shot: int = typer.Option(5, help="Support texts a class."),
-    seed: int = typer.Option(0, help="Which support set is drawn."),
-    out: Path | None = typer.Option(None, help="The picture. Default: RUN/tsne.png."),
+    run: options.RunFolder,
+    data: options.Data = None,
+    split: options.Split = None,
+    way: Annotated[int, typer.Option(help="Number of classes.")] = 10,
+    shot: Annotated[int, typer.Option(help="Support texts per class.")] = 5,
+    seed: Annotated[int, typer.Option(help="Which support set is drawn.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="The picture. Default: RUN/tsne.png.")] = None,
 ) -> None:
-    """Draw support vectors of novel classes before and after the memory module, with their separation.
+    """Draw support vectors before and after the memory (t-SNE).
 
-    The paper shows one support set; so does this. The silhouette under each half is computed on the vectors themselves, not
-    on the picture, and printed also as the mean over 100 support sets.
+    Like the figure of the paper, it shows one support set of novel classes. Prints the silhouette before and after,
+    computed on the vectors themselves (not on the picture), for this support set and as the mean over 100 of them.
 
     \b
-    dmin figure tsne runs/banking77-protaugment-01-dmin-5way1shot
+    Examples:
+      dmin figure tsne runs/mine
+      dmin figure tsne runs/mine --data hwu64 --way 5 --out tsne.png
     """
     from dmin.evaluation.figures import save_png
     from dmin.evaluation.tsne import memory_effect
@@ -48,9 +51,17 @@ def tsne(
 
 @figure.command()
 def curves(
-    run: Path = RUN, out: Path | None = typer.Option(None, help="The picture. Default: RUN/curves.png.")
+    run: options.RunFolder,
+    out: Annotated[Path | None, typer.Option(help="The picture. Default: RUN/curves.png.")] = None,
 ) -> None:
-    """Draw loss and accuracy of both stages."""
+    """Draw loss and accuracy of both training stages.
+
+    Writes one picture with the figures of metrics.jsonl.
+
+    \b
+    Examples:
+      dmin figure curves runs/mine
+    """
     from dmin.evaluation.figures import curves_figure, save_png
     from dmin.training.metrics import read_metrics
 
@@ -64,13 +75,20 @@ def curves(
 
 @figure.command()
 def confusion(
-    run: Path = RUN,
-    way: int = typer.Option(5, help="Number of classes in an episode."),
-    shot: int = typer.Option(1, help="Support texts a class."),
-    episodes: int = typer.Option(300, help="Test episodes."),
-    out: Path | None = typer.Option(None, help="The picture. Default: RUN/confusion-CwayKshot.png."),
+    run: options.RunFolder,
+    way: Annotated[int, typer.Option(help="Number of classes per episode.")] = 5,
+    shot: Annotated[int, typer.Option(help="Support texts per class.")] = 1,
+    episodes: Annotated[int, typer.Option(help="Test episodes.")] = 300,
+    out: Annotated[Path | None, typer.Option(help="The picture. Default: RUN/confusion-Cway-Kshot.png.")] = None,
 ) -> None:
-    """Draw which novel class is taken for which, over the test episodes of the run's own data."""
+    """Draw which novel classes are confused, over test episodes.
+
+    Uses the run's own data; prints the accuracy with its 95 % confidence interval.
+
+    \b
+    Examples:
+      dmin figure confusion runs/mine --way 5 --shot 1
+    """
     from dmin.evaluation.figures import confusion_figure, save_png
     from dmin.evaluation.runs import run_results
 

@@ -1,24 +1,27 @@
-"""`dmin model`: look at a trained model, take its head alone, write its card, send it to the hub."""
+"""`dmin model`: show a trained model, save its head alone, write its card, export it, send it to the hub."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from dmin.cli import options
+from dmin.cli.common import warn
 from dmin.errors import ConfigError
 
-model = typer.Typer(help="Look at trained models, keep a head alone, send a model to the hub.", no_args_is_help=True)
-_RUN = "The folder of a run or model, a Hugging Face id, or: default."
+model = typer.Typer(help="Show, export or publish trained models.", no_args_is_help=True)
 
 
 @model.command()
-def info(name: str = typer.Argument("default", help=_RUN)) -> None:
-    """Show what a model is: method, data, base classes, calibration.
+def info(name: options.ModelOrDefault = "default") -> None:
+    """Show a model's method, data, base classes and calibration.
 
     \b
-    dmin model info
-    dmin model info runs/mine
+    Examples:
+      dmin model info
+      dmin model info runs/mine
     """
     from dmin.model import load_model
 
@@ -36,15 +39,18 @@ def info(name: str = typer.Argument("default", help=_RUN)) -> None:
 
 @model.command()
 def head(
-    run: str = typer.Argument(help="The folder of a run or model on the embedded encoder."),
-    out: Path = typer.Option(..., help="Where head.json, head.safetensors and README.md go."),
-    max_length: int | None = typer.Option(None, help="Tokens of a text, at most, when the head is used."),
-    notes: Path | None = typer.Option(None, help="A Markdown file that ends the card: results, licences, limits."),
+    run: Annotated[str, typer.Argument(help="The folder of a run or model on the embedded encoder.")],
+    out: Annotated[Path, typer.Option(help="Where head.json, head.safetensors and README.md go.")],
+    max_length: Annotated[int | None, typer.Option(help="Longest text in tokens when the head is used.")] = None,
+    notes: options.Notes = None,
 ) -> None:
-    """Keep a head without its encoder: a megabyte or two, in half precision, that belong to the embedded encoder.
+    """Save a head without its encoder, in half precision.
+
+    The head has a megabyte or two and works with the embedded encoder. Writes head.json, head.safetensors and README.md.
 
     \b
-    dmin model head runs/mine --out mine-head
+    Examples:
+      dmin model head runs/mine --out mine-head
     """
     from dataclasses import replace
 
@@ -64,11 +70,13 @@ def head(
 
 
 @model.command()
-def card(
-    run: str = typer.Argument(help="The folder of a run or model."),
-    notes: Path | None = typer.Option(None, help="A Markdown file that ends the card: results, licences, limits."),
-) -> None:
-    """Write the model's card, README.md, beside its weights."""
+def card(run: options.Run, notes: options.Notes = None) -> None:
+    """Write the model card, README.md, beside the weights.
+
+    \b
+    Examples:
+      dmin model card runs/mine --notes limits.md
+    """
     from dmin.files import write_atomic
     from dmin.model import load_model
     from dmin.model.card import model_card, read_cells
@@ -81,19 +89,26 @@ def card(
 
 @model.command()
 def export(
-    name: str = typer.Argument("default", help=_RUN),
-    onnx: bool = typer.Option(True, "--onnx", help="Export for ONNX Runtime (the only format there is)."),
-    int8: bool = typer.Option(False, "--int8", help="With 8-bit weights: about twice as fast, a little less exact."),
-    out: Path | None = typer.Option(None, help="The file. Default: beside the weights, where the classifier finds it."),
+    name: options.ModelOrDefault = "default",
+    onnx: Annotated[bool, typer.Option("--onnx", hidden=True)] = False,  # accepted for one release
+    int8: Annotated[bool, typer.Option("--int8", help="8-bit weights: about twice as fast, less exact.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="The file. Default: beside the weights, where the classifier finds it.")
+    ] = None,
 ) -> None:
-    """Export a model's encoder for backend="onnx" or "onnx-int8", and check it against torch.
+    """Export a model's encoder for ONNX Runtime and check it.
+
+    The file is used by --backend onnx (with --int8: onnx-int8). Prints its size and the smallest cosine between its vectors
+    and those of torch.
 
     \b
-    dmin model export --onnx --int8
-    dmin model export runs/mine --onnx
-    dmin classify --backend onnx-int8 --examples intents.yaml "where is my parcel?"
+    Examples:
+      dmin model export --int8
+      dmin model export runs/mine
+      dmin classify --backend onnx-int8 --examples intents.yaml "hello"
     """
-    del onnx
+    if onnx:
+        warn("--onnx is not needed: ONNX is the only format; the option will be removed in a later release")
     from dmin.encoder.encoder import export_place
     from dmin.encoder.onnx import export_onnx
     from dmin.model import load_model
@@ -109,11 +124,18 @@ def export(
 
 @model.command()
 def push(
-    run: str = typer.Argument(help="The folder of a run or model."),
-    to: str = typer.Argument(help="Where on the Hugging Face hub: owner/name."),
-    private: bool = typer.Option(False, help="Make the repository private."),
+    run: options.Run,
+    to: Annotated[str, typer.Argument(help="Where on the Hugging Face hub: owner/name.")],
+    private: Annotated[bool, typer.Option(help="Make the repository private.")] = False,
 ) -> None:
-    """Send a trained model with its card to the Hugging Face hub (log in with: hf auth login)."""
+    """Upload a model with its card to the Hugging Face hub.
+
+    Log in first with: hf auth login. Prints the address of the repository.
+
+    \b
+    Examples:
+      dmin model push runs/mine someone/my-intents --private
+    """
     from dmin.hub import is_hub_id, send_folder
     from dmin.model.folder import model_folder
 

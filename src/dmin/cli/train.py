@@ -3,66 +3,63 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-import yaml
 
-from dmin.cli.common import is_main_process, plain_warnings, print_cells, warn
+from dmin.cli import options
+from dmin.cli.common import is_main_process, parse_settings, plain_warnings, print_cells, warn
 from dmin.errors import ConfigError
 
 if TYPE_CHECKING:
     from dmin.training import TrainConfig
 
-ENCODER_HELP = "default (embedded), a folder, or a Hugging Face id."
+DATA_HELP = "A named set, a file, or a Hugging Face id; several are separated by commas. Default: starter."
+EXCLUDE_HELP = "Labelled files, separated by commas, whose texts are left out of the data (test sets, for example)."
 
 
 def train(
-    data: str | None = typer.Option(
-        None, help="starter, banking77, ..., a file, or a Hugging Face id; several by commas. Default: starter."
-    ),
-    exclude: str | None = typer.Option(
-        None, help="Labelled files, divided by commas, whose texts are left out of the data (test sets, for example)."
-    ),
-    split: str | None = typer.Option(None, help="A class split of the data, by name (see: dmin data info NAME)."),
-    split_seed: int | None = typer.Option(None, help="Draw a class split by this seed instead."),
-    split_sizes: str | None = typer.Option(None, help="Train/valid/test classes of a drawn split, like 40/12/14."),
-    method: str | None = typer.Option(None, help="What to train. Default: dmin-plus; the paper's network: dmin."),
-    way: int | None = typer.Option(None, help="Classes in an episode. Default: 5."),
-    shot: int | None = typer.Option(None, help="Support texts a class. Default: 1."),
-    queries: int | None = typer.Option(None, help="Query texts a class. Default: 10."),
-    tune: str | None = typer.Option(
-        None, help="What of the encoder learns: full (the paper), lora, none. Default: none."
-    ),
-    encoder: str | None = typer.Option(None, help=ENCODER_HELP),
-    pooling: str | None = typer.Option(None, help="cls (the paper), mean, layers, or auto. Default: auto."),
-    base_classes: str | None = typer.Option(
-        None, help="Classes of the memory: all, a number, or names,by,comma. [all]"
-    ),
-    episodes: int | None = typer.Option(None, help="Training episodes of stage 2, at most. Default: 1000."),
-    batch: int | None = typer.Option(None, help="Episodes in an update. Default: 1."),
-    seed: int | None = typer.Option(None, help="Of everything drawn at random. Default: 0."),
-    device: str | None = typer.Option(None, help="cpu, cuda, ... Default: the best there is."),
-    text_column: str | None = typer.Option(None, help="Column of the texts. Default: text."),
-    label_column: str | None = typer.Option(None, help="Column of the labels. Default: label."),
-    preset: str | None = typer.Option(None, help="paper-odic or paper-rcv1: the paper's own settings."),
-    config: Path | None = typer.Option(None, help="A YAML file of settings; the options above change it."),
-    settings: list[str] = typer.Option([], "--set", metavar="KEY=VALUE", help="Any setting, like stage2.patience=5."),
-    out: Path | None = typer.Option(None, help="The run folder. Default: runs/DATA-SPLIT-METHOD-CwayKshot."),
-    resume: bool = typer.Option(False, help="Go on with the run in --out after an interruption."),
-    overwrite: bool = typer.Option(False, help="Begin anew in a folder that holds a run."),
-    show_settings: bool = typer.Option(False, help="Print the settings as YAML and stop."),
+    data: Annotated[str | None, typer.Option(help=DATA_HELP)] = None,
+    exclude: Annotated[str | None, typer.Option(help=EXCLUDE_HELP)] = None,
+    split: options.Split = None,
+    split_seed: options.SplitSeed = None,
+    split_sizes: options.SplitSizes = None,
+    method: Annotated[str | None, typer.Option(help="Default: dmin-plus; the network of the paper: dmin.")] = None,
+    way: Annotated[int | None, typer.Option(help="Classes per episode. Default: 5.")] = None,
+    shot: Annotated[int | None, typer.Option(help="Support texts per class. Default: 1.")] = None,
+    queries: Annotated[int | None, typer.Option(help="Query texts per class. Default: 10.")] = None,
+    tune: options.Tune = None,
+    encoder: Annotated[str | None, typer.Option(help=options.ENCODER_HELP)] = None,
+    pooling: Annotated[str | None, typer.Option(help="cls (the paper), mean, layers or auto. Default: auto.")] = None,
+    base_classes: Annotated[
+        str | None, typer.Option(help="Classes of the memory: names, a number, or all (default).")
+    ] = None,
+    episodes: Annotated[int | None, typer.Option(help="Training episodes, at most. Default: 1000.")] = None,
+    batch: Annotated[int | None, typer.Option(help="Episodes per update. Default: 1.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of all random draws. Default: 0.")] = None,
+    device: options.Device = None,
+    text_column: Annotated[str | None, typer.Option(help="Column of the texts. Default: text.")] = None,
+    label_column: Annotated[str | None, typer.Option(help="Column of the labels. Default: label.")] = None,
+    preset: options.Preset = None,
+    config: Annotated[Path | None, typer.Option(help="A YAML file of settings; options change them.")] = None,
+    settings: options.Settings = [],  # noqa: B006 (typer copies it)
+    out: Annotated[Path | None, typer.Option(help="Default: runs/DATA-SPLIT-METHOD-CwayKshot.")] = None,
+    resume: Annotated[bool, typer.Option(help="Continue the run in --out after an interruption.")] = False,
+    overwrite: Annotated[bool, typer.Option(help="Replace a run that is in the folder.")] = False,
+    show_settings: Annotated[bool, typer.Option(help="Print the settings as YAML and stop.")] = False,
 ) -> None:
-    """Train a model in two stages, then evaluate it on classes it has never seen.
+    """Train a model in two stages and evaluate it on novel classes.
 
-    Stage 1 learns a vector for each base class (the memory); stage 2 learns to learn, on episodes. With --tune none the
-    encoder stays as it is and training takes minutes on a CPU. Everything goes to a run folder; Ctrl-C saves.
+    Stage 1 learns one vector per base class (the memory); stage 2 trains on episodes. With --tune none the encoder is
+    frozen and training takes minutes on a CPU. The run folder gets config.yaml, metrics.jsonl, checkpoints/, model/ and
+    summary.json. Ctrl-C saves a checkpoint.
 
     \b
-    dmin train --data banking77 --split protaugment-01 --way 5 --shot 1
-    dmin train --data my.csv --split-seed 1 --tune full --out runs/mine
-    dmin train --resume --out runs/mine
-    torchrun --nproc_per_node 2 -m dmin train --data my.csv --tune full
+    Examples:
+      dmin train --data banking77 --split protaugment-01 --way 5 --shot 1
+      dmin train --data my.csv --split-seed 1 --out runs/mine
+      dmin train --resume --out runs/mine
+      torchrun --nproc_per_node 2 -m dmin train --data my.csv --tune full
     """
     given = {
         "data": data, "exclude": exclude, "split": split, "split_seed": split_seed, "split_sizes": split_sizes,
@@ -78,21 +75,10 @@ def train(
     _run(chosen, folder, resume=resume, overwrite=overwrite)
 
 
-def parse_settings(settings: list[str]) -> dict[str, Any]:
-    """`["stage2.patience=5"]` -> `{"stage2.patience": 5}`; values are read as YAML."""
-    parsed = {}
-    for setting in settings:
-        key, equals, value = setting.partition("=")
-        if not equals:
-            raise ConfigError(f"--set {setting!r}: KEY=VALUE is needed, like stage2.patience=5")
-        parsed[key.strip()] = yaml.safe_load(value)
-    return parsed
-
-
 def _resolve(
     config: Path | None, overrides: dict[str, Any], preset: str | None, out: Path | None, resume: bool
 ) -> tuple[TrainConfig, Path]:
-    """Settings and folder; a resumed run brings its own settings, and those given must agree with them."""
+    """Settings and folder; a resumed run has its own settings, and those given must agree with them."""
     from dmin.training import load_config
 
     if not resume:

@@ -1,11 +1,9 @@
 """Labelled texts, class splits and episodes."""
 
 from dmin.data.catalog import CATALOG, choose_split, load_corpus
-from dmin.data.corpus import Corpus
-from dmin.data.episodes import Episode, EpisodeList, EpisodeSampler
-from dmin.data.join import join_corpora, leave_out
+from dmin.data.corpus import Corpus, join_corpora, leave_out
+from dmin.data.episodes import Episode, EpisodeList, EpisodeSampler, VariedSampler
 from dmin.data.splits import ClassSplit, seeded_split
-from dmin.data.varied import VariedSampler
 
 __all__ = [
     "CATALOG",

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from dmin.data.corpus import Corpus
-from dmin.data.join import join_corpora
+from dmin.data.corpus import Corpus, join_corpora
 from dmin.data.readers import LABEL, SUFFIXES, TEXT, read_corpus
 from dmin.data.splits import ClassSplit, read_splits, seeded_split
 from dmin.errors import DataError, unknown_name
@@ -24,7 +23,7 @@ _PUBLISHED = "protaugment-01"
 
 @dataclass(frozen=True)
 class Entry:
-    """A named data set: what it is, and where the hub has it."""
+    """A named data set: a description, and its place on the Hugging Face hub."""
 
     name: str
     about: str
@@ -37,15 +36,9 @@ CATALOG = {
     entry.name: entry
     for entry in (
         Entry("starter", "everyday requests in 11 domains, written for this package (built in)", None, "novel14"),
+        Entry("banking77", "questions to a bank (Casanueva et al., 2020; CC BY 4.0)", "PolyAI/banking77", _PUBLISHED),
         Entry(
-            "banking77", "questions to a bank (Casanueva et al., 2020; CC BY 4.0)", "PolyAI/banking77", "protaugment-01"
-        ),
-        Entry(
-            "clinc150",
-            "requests to an assistant (Larson et al., 2019; CC BY 3)",
-            "clinc/clinc_oos",
-            "base100",
-            "plus",
+            "clinc150", "requests to an assistant (Larson et al., 2019; CC BY 3)", "clinc/clinc_oos", "base100", "plus"
         ),
         Entry("hwu64", "commands to a home robot (Liu et al., 2019; CC BY 4.0)", None, _PUBLISHED),
         Entry("liu54", "the same source as hwu64, another selection (Liu et al., 2019; CC BY 4.0)", None, _PUBLISHED),
@@ -56,7 +49,7 @@ CATALOG = {
 
 
 def load_corpus(name: str, *, text_column: str = TEXT, label_column: str = LABEL) -> Corpus:
-    """Load a named data set, a file, or a Hugging Face id (`owner/name`); several, divided by commas, are joined.
+    """Load a named data set, a file, or a Hugging Face id (`owner/name`); several, separated by commas, are joined.
 
     Named sets are looked for in `$DMIN_DATA/<name>/texts.jsonl`, then on the hub.
     """
@@ -73,7 +66,7 @@ def load_corpus(name: str, *, text_column: str = TEXT, label_column: str = LABEL
     if path.suffix.lower() in SUFFIXES:
         return read_corpus(path, text_column=text_column, label_column=label_column)
     if is_hub_id(name) and not path.exists():
-        from dmin.data.hub import load_from_hub
+        from dmin.data.huggingface import load_from_hub
 
         return load_from_hub(name, text_column, label_column)
     if path.exists() or "/" in name or "." in name:
@@ -95,13 +88,13 @@ def choose_split(
 
 
 def _rcv1() -> Corpus:
-    """miniRCV1 from the user's licensed copy; what was passed over is said."""
+    """miniRCV1 from the user's licensed copy; a warning counts the documents that were skipped."""
     from dmin.data.rcv1 import Rcv1Reader
 
     reader = Rcv1Reader(_data_folder("rcv1"))
     corpus = reader.read()
     if reader.skipped:
-        warnings.warn(f"rcv1: {len(corpus.texts)} documents kept; passed over: {reader.report()}", stacklevel=3)
+        warnings.warn(f"rcv1: {len(corpus.texts)} documents kept; skipped: {reader.report()}", stacklevel=3)
     return corpus
 
 
@@ -137,7 +130,7 @@ def local_folder(name: str) -> Path | None:
 
 
 def is_here(name: str) -> bool:
-    """Is a named set under $DMIN_DATA? Those that users bring (rcv1, odic) are folders of their own form."""
+    """Is a named set under $DMIN_DATA? (rcv1 and odic, which users bring, have a layout of their own.)"""
     root = os.environ.get(DATA_VARIABLE)
     if name in _SPECIAL and root:
         folder = Path(root).expanduser() / name
@@ -152,7 +145,7 @@ def _named(entry: Entry) -> Corpus:
         preferred = entry.default_split if entry.default_split in corpus.splits else corpus.default_split
         return Corpus(corpus.name, corpus.texts, corpus.labels, corpus.splits, preferred)
     if entry.hub is not None:
-        from dmin.data.hub import load_from_hub
+        from dmin.data.huggingface import load_from_hub
 
         return load_from_hub(entry.hub, TEXT, None, name=entry.name, variant=entry.variant)
     raise DataError(f"{entry.name} is not here: put its texts.jsonl into ${DATA_VARIABLE}/{entry.name}/")

@@ -1,12 +1,11 @@
-"""A look at labelled texts before they are used: counts, lengths, duplicates, contradictions, small classes."""
+"""Checks of labelled texts before use: counts, lengths, duplicates, contradictions, small classes."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 
-from dmin.data.corpus import Corpus
-from dmin.data.join import plain_text
+from dmin.data.corpus import Corpus, plain_text
 
 
 @dataclass(frozen=True)
@@ -27,14 +26,14 @@ class CorpusReport:
 
     @property
     def problems(self) -> int:
-        """Number of findings that deserve a look."""
+        """Number of findings."""
         return len(self.duplicates) + len(self.contradictions) + len(self.too_small)
 
 
 def check_corpus(corpus: Corpus, needed: int) -> CorpusReport:
-    """Look through a corpus; `needed` is K + queries, the texts a class must have for an episode.
+    """Check a corpus; `needed` is K + queries, the texts that a class must have for an episode.
 
-    Texts are compared without regard to case and white space.
+    Texts are compared ignoring case and white space.
     """
     sizes = {label: len(rows) for label, rows in corpus.by_class.items()}
     ordered = sorted(sizes.values())

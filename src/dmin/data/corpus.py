@@ -1,4 +1,4 @@
-"""`Corpus`: labelled texts, checked once, and the fingerprint that names them."""
+"""`Corpus`: labelled texts, validated once, with a fingerprint; joining corpora and leaving texts out."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Corpus:
     """Texts with one label each, in a fixed order.
 
     Args:
-        name: what tables and messages call it.
+        name: its name in tables and messages.
         texts: the texts, none empty.
         labels: the class of each text.
         splits: named class splits that come with the data.
         default_split: the split taken when none is named.
         origin: the data set of each class, where several are joined as SET/CLASS.
-        hidden: indices of texts that are kept aside: no class lists them.
+        hidden: indices of texts that are kept aside: `by_class` does not list them.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Corpus:
         return [row for label in classes for row in self.by_class[label]]
 
     def hiding(self, rows: Iterable[int]) -> Corpus:
-        """The same texts under the same indices, some of which no class has any more."""
+        """A copy with the same texts under the same indices, where `by_class` does not list some of them."""
         return replace(self, hidden=frozenset(rows))
 
     @property
@@ -89,12 +89,12 @@ class Corpus:
         return tuple(self.by_class)
 
     def name_of(self, label: str) -> str:
-        """A class's name as words, without the data set that it comes from."""
+        """A class's name as words, without the name of its data set."""
         return name_text(label.removeprefix(f"{self.origin[label]}/") if label in self.origin else label)
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of texts and labels in order: stored episodes refer to it."""
+        """SHA-256 of texts and labels in order; stored episodes refer to it."""
         digest = hashlib.sha256()
         for text, label in zip(self.texts, self.labels, strict=True):
             digest.update(f"{len(text)}:{text}{len(label)}:{label}".encode("utf-8", "surrogatepass"))
@@ -118,3 +118,35 @@ class Corpus:
         for label in classes:
             (enough if len(self.by_class[label]) >= needed else small).append(label)
         return enough, small
+
+
+def join_corpora(corpora: Sequence[Corpus]) -> Corpus:
+    """Join corpora into one, whose classes are called SET/CLASS (see `Corpus.origin`)."""
+    names = [corpus.name for corpus in corpora]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError(f"the same data set is given twice: {', '.join(twice)}")
+    texts = tuple(text for corpus in corpora for text in corpus.texts)
+    labels = tuple(f"{corpus.name}/{label}" for corpus in corpora for label in corpus.labels)
+    origin = {f"{corpus.name}/{label}": corpus.name for corpus in corpora for label in corpus.classes}
+    return Corpus("+".join(names), texts, labels, origin=origin)
+
+
+def leave_out(corpus: Corpus, texts: Iterable[str]) -> Corpus:
+    """Remove texts, ignoring case and white space; classes that become empty are removed from the splits too."""
+    unwanted = {plain_text(text) for text in texts}
+    kept = [index for index, text in enumerate(corpus.texts) if plain_text(text) not in unwanted]
+    if len(kept) == len(corpus.texts):
+        return corpus
+    labels = tuple(corpus.labels[index] for index in kept)
+    there = set(labels)
+    splits = {
+        name: ClassSplit(*(tuple(c for c in split.part(part) if c in there) for part in ("train", "valid", "test")))
+        for name, split in corpus.splits.items()
+    }
+    return replace(corpus, texts=tuple(corpus.texts[index] for index in kept), labels=labels, splits=splits)
+
+
+def plain_text(text: str) -> str:
+    """Normalise a text for comparison: lower case, single spaces."""
+    return " ".join(text.lower().split())

@@ -1,4 +1,4 @@
-"""Episodes: C classes, K support and some query texts of each, drawn by seed; stored lists that every method shares."""
+"""Episodes (C classes with K support texts and some queries each): seeded samplers, and stored lists of episodes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from dmin.files import read_json, write_json
 
 @dataclass(frozen=True)
 class Episode:
-    """One task. Numbers are indices of texts in the corpus; class order is random, so no score can lean on it."""
+    """One task. Numbers are indices of texts in the corpus; the order of classes is random and carries no information."""
 
     classes: tuple[str, ...]  # C names
     support: tuple[tuple[int, ...], ...]  # [C][K]
@@ -35,14 +36,14 @@ class Episode:
 
 
 class EpisodeSampler:
-    """Draws episode `number` of a seed, the same one however often and in whatever order it is asked for.
+    """Draws episode `number` of a seed; the same number always gives the same episode, in any order of calls.
 
     Args:
         corpus: the texts.
         classes: the classes to draw from; those with fewer than shot + queries texts are left out (see `left_out`).
         way: number C of classes.
-        shot: number K of support texts a class.
-        queries: number of query texts a class.
+        shot: number K of support texts per class.
+        queries: number of query texts per class.
         seed: names the sequence of episodes.
     """
 
@@ -85,9 +86,59 @@ class EpisodeSampler:
         return EpisodeList(self.corpus.fingerprint, tuple(self.episode(number) for number in range(count)))
 
 
+class VariedSampler:
+    """Like `EpisodeSampler`, with a way and a shot that vary from episode to episode.
+
+    Where several data sets are joined, an episode has classes of one of them only: classes of one domain are the harder
+    task, and the one that users have.
+
+    Args:
+        corpus: the texts.
+        classes: the classes to draw from.
+        ways: smallest and largest number of classes; fewer where a set has fewer.
+        shots: the numbers of support texts to choose from.
+        queries: number of query texts per class.
+        seed: of the sequence of episodes.
+        batch: number of consecutive episodes that have the same shape.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        classes: Sequence[str],
+        ways: tuple[int, int],
+        shots: Sequence[int],
+        queries: int,
+        seed: int,
+        batch: int = 1,
+    ) -> None:
+        self.corpus, self.ways, self.shots, self.queries = corpus, ways, tuple(shots), queries
+        self.seed, self.batch = seed, batch
+        self.shot = max(self.shots)
+        groups: dict[str, list[str]] = {}
+        enough, self.left_out = corpus.large_enough(classes, self.shot + queries)
+        for label in enough:
+            groups.setdefault(corpus.origin.get(label, corpus.name), []).append(label)
+        self.groups = [group for group in groups.values() if len(group) >= ways[0]]
+        if not self.groups:
+            # Raises the error that says what is missing.
+            EpisodeSampler(corpus, classes, ways[0], self.shot, queries, seed)
+        self._sampler = lru_cache(maxsize=None)(self._make)
+
+    def episode(self, number: int) -> Episode:
+        """Return episode `number`."""
+        random = np.random.default_rng([self.seed, 5, number // self.batch])
+        group = int(random.integers(len(self.groups)))
+        way = int(random.integers(self.ways[0], min(self.ways[1], len(self.groups[group])) + 1))
+        return self._sampler(group, way, int(random.choice(self.shots))).episode(number)
+
+    def _make(self, group: int, way: int, shot: int) -> EpisodeSampler:
+        return EpisodeSampler(self.corpus, self.groups[group], way, shot, self.queries, self.seed)
+
+
 @dataclass(frozen=True)
 class EpisodeList:
-    """A fixed list of episodes of one corpus, so that every method sees the very same tasks."""
+    """A fixed list of episodes of one corpus, so that every method is measured on the same tasks."""
 
     corpus_fingerprint: str
     episodes: tuple[Episode, ...]

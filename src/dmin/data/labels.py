@@ -1,4 +1,4 @@
-"""Class names as text: "card_arrival" says something, "C17" does not."""
+"""Class names as text, and whether labels are words ("card_arrival") or codes ("C17")."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def name_text(label: Hashable) -> str:
 
 
 def is_wordy(label: Hashable) -> bool:
-    """Is the label made of words? Numbers and codes are not, nor is anything that is no string."""
+    """Is the label a string of words? Numbers and codes are not."""
     return isinstance(label, str) and bool(_WORD.search(label)) and not _CODE.search(label)
 
 
 def mostly_words(labels: Iterable[Hashable]) -> bool:
-    """Are the labels of a classifier words? One "no" or "w2" among a hundred names is a name too."""
+    """Are at least 80 % of the labels words? A few like "no" or "w2" among names do not matter."""
     flags = [is_wordy(label) for label in labels]
     return bool(flags) and sum(flags) >= 0.8 * len(flags)

@@ -25,7 +25,7 @@ _DECLARED = re.compile(rb"""^(<\?xml[^>]*?encoding=["'])([\w.-]+)(["'])""")
 
 
 class Rcv1Reader:
-    """Reads documents and keeps count of what could not be used.
+    """Reads documents and counts those that cannot be used, by reason.
 
     Args:
         folder: the copy; every .xml below it is read, also inside .zip files.
@@ -62,8 +62,8 @@ class Rcv1Reader:
         return Corpus.from_mapping(examples, "rcv1")
 
     def report(self) -> str:
-        """What was passed over, as one line."""
-        return ", ".join(f"{reason}: {count}" for reason, count in self.skipped.most_common()) or "nothing passed over"
+        """What was skipped and why, as one line."""
+        return ", ".join(f"{reason}: {count}" for reason, count in self.skipped.most_common()) or "nothing skipped"
 
     def parse(self, content: bytes) -> tuple[str, str] | None:
         """(text, topic) of one document, or None with the reason counted."""

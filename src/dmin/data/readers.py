@@ -53,7 +53,7 @@ def read_records(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+        raise DataError(f"cannot read {path}: {one_line(error)}") from error
 
 
 Records = Iterable[tuple[int, Mapping[str, Any]]]
@@ -108,7 +108,7 @@ def _delimited(delimiter: str) -> Callable[[Path], Records]:
                         raise DataError(f"{path}, line {rows.line_num}: not {columns} columns like the header")
                     yield rows.line_num, record
             except csv.Error as error:
-                raise DataError(f"{path}, line {rows.reader.line_num}: {error}") from error
+                raise DataError(f"{path}, line {rows.reader.line_num}: {one_line(error)}") from error
 
     return read
 
@@ -145,7 +145,7 @@ def _parquet(path: Path) -> Records:
     try:
         file = parquet.ParquetFile(path)
     except ArrowInvalid as error:
-        raise DataError(f"{path} is not a Parquet file: {error}") from error
+        raise DataError(f"{path} is not a Parquet file: {one_line(error)}") from error
     number = 0
     for batch in file.iter_batches():
         for record in batch.to_pylist():

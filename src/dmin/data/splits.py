@@ -1,4 +1,4 @@
-"""Class splits: which classes a model may learn from, choose by, and be tested on."""
+"""Class splits: disjoint classes for training, validation and test."""
 
 from __future__ import annotations
 

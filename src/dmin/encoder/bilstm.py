@@ -1,7 +1,6 @@
 """A bidirectional LSTM with self-attention, learned from scratch, as in Induction Networks (Geng et al., 2019).
 
-Only for the question how much a pre-trained encoder gives: it knows nothing before training, so it works with a tuned
-encoder alone.
+It shows how much a pretrained encoder contributes. Its weights are random before training, so it needs `tune: full`.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class SelfAttentiveLSTM(nn.Module):
 
 
 def bilstm_encoder(*, max_length: int = 64, seed: int = 0, device: str | None = None) -> Encoder:
-    """An untrained BiLSTM encoder that splits texts as the embedded encoder does."""
+    """An untrained BiLSTM encoder with the tokenizer of the embedded encoder."""
     encoder = Encoder(pooling="mean", max_length=max_length, device=device)
     with torch.random.fork_rng():
         torch.manual_seed(seed)

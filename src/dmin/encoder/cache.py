@@ -1,8 +1,8 @@
-"""An on-disk cache of vectors: encode a text once, train and evaluate on it often.
+"""An on-disk cache of vectors, so that a text is encoded once for training and evaluation.
 
-One folder an encoder (its fingerprint and length limit); in it, shards that are written once and never changed. A text
-is known by its hash alone. Two writers never meet: each writes shards of its own under a new name and renames them into
-place. A shard that is damaged is deleted and its texts are encoded again.
+One folder per encoder (its fingerprint and length limit) holds shards that are written once and never changed. Texts are
+stored as hashes only. Concurrent writers are safe: each writes shards of its own under a new name and renames them into
+place. A damaged shard is deleted and its texts are encoded again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from dmin.encoder.encoder import Encoder, FloatArray, check_texts
-from dmin.encoder.folder import default_folder
+from dmin.encoder.pretrained import cache_folder
 from dmin.errors import ConfigError, ModelError, StorageError
 from dmin.files import read_tensors, write_tensors
 
@@ -28,7 +28,7 @@ _HASH_BYTES = 16
 
 
 def default_limit() -> int:
-    """How many bytes the cache may take: $DMIN_CACHE_BYTES, else 2 GiB."""
+    """Largest size of the cache in bytes: $DMIN_CACHE_BYTES, else 2 GiB."""
     chosen = os.environ.get(LIMIT_VARIABLE)
     if chosen is None:
         return DEFAULT_LIMIT
@@ -38,10 +38,10 @@ def default_limit() -> int:
 
 
 class VectorCache:
-    """Vectors on disk, least recently used shards dropped beyond `limit` bytes."""
+    """A cache of vectors on disk; beyond `limit` bytes the least recently used shards are dropped."""
 
     def __init__(self, folder: Path | None = None, limit: int | None = None) -> None:
-        self.folder = folder or default_folder()
+        self.folder = folder or cache_folder()
         self.limit = default_limit() if limit is None else limit
 
     def encode(self, encoder: Encoder, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
@@ -58,7 +58,7 @@ class VectorCache:
         return np.stack([known[key] for key in hashes]) if hashes else np.empty((0, encoder.width), np.float32)
 
     def size(self) -> int:
-        """Bytes on disk, exported encoders among them."""
+        """Bytes on disk, including exported encoders."""
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
 
     def clear(self) -> int:
@@ -76,7 +76,7 @@ class VectorCache:
                 if keys.shape != (len(vectors), _HASH_BYTES) or vectors.shape[1:] != (width,):
                     raise ModelError(f"{path} has the wrong shape")
             except (ModelError, KeyError):
-                path.unlink(missing_ok=True)  # damaged, or taken away by another process: encode again
+                path.unlink(missing_ok=True)  # damaged, or removed by another process: encode again
                 continue
             used = False
             for key, vector in zip((row.tobytes() for row in keys), vectors, strict=True):

@@ -1,4 +1,4 @@
-"""`Encoder`: texts to vectors, in batches of like length."""
+"""`Encoder`: texts to vectors, in batches of similar length."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dmin.encoder.folder import default_folder
-from dmin.encoder.loading import DEFAULT, choose_pooling, load, quiet_transformers, resolve
 from dmin.encoder.network import EncoderNetwork, TokenBatch
 from dmin.encoder.onnx import FILES, OnnxNetwork, check_backend, export_onnx
+from dmin.encoder.pretrained import DEFAULT, cache_folder, choose_pooling, load, quiet_transformers, resolve
 from dmin.errors import ConfigError, DataError
 from dmin.progress import progress
 
@@ -32,9 +31,9 @@ class Encoder:
         name: "default" (embedded, offline), a folder, or a Hugging Face id.
         pooling: "cls", "mean", "layers" (the last layer and the one at half depth, twice as wide), or "auto" (mean for the
             embedded encoder, `[CLS]` otherwise).
-        max_length: longer texts are cut to this many tokens; how many were is said once.
-        batch_size: texts in one pass, at most; a pass holds texts of like length, so little is padding, and fewer of them
-            where they are long.
+        max_length: longer texts are cut to this many tokens, with one warning.
+        batch_size: texts in one pass, at most; a pass holds texts of similar length, so that little is padding, and fewer
+            of them where they are long.
         device: "cpu", "cuda", ...; without one, a GPU where there is one.
         backend: what computes: "torch", or on a CPU "onnx" or "onnx-int8" (see `dmin.encoder.onnx`). Without an exported
             file beside the encoder's weights it is exported once, into the cache.
@@ -61,6 +60,10 @@ class Encoder:
         self.backend = backend
         tokenizer, backbone = load(name)
         self.tokenizer = tokenizer
+        # Its own truncation and padding are switched off here, once, and never touched again: they are state that all
+        # threads of a process share. `tokenize` cuts long texts itself.
+        self.tokenizer.backend_tokenizer.no_truncation()
+        self.tokenizer.backend_tokenizer.no_padding()
         limit = int(getattr(backbone.config, "max_position_embeddings", max_length) or max_length)
         self.max_length = min(max_length, limit, int(tokenizer.model_max_length))
         self.batch_size = batch_size
@@ -84,45 +87,56 @@ class Encoder:
 
     @property
     def fingerprint(self) -> str:
-        """Names weights and pooling; `refresh` after the weights changed."""
+        """SHA-256 of weights and pooling; call `refresh` after the weights changed."""
         if self._fingerprint is None:
             self._fingerprint = self.network.fingerprint()
         return self._fingerprint
 
     @property
     def key(self) -> str:
-        """Names everything that decides a text's vector: weights, pooling, length limit, backend."""
+        """Key of the vector cache: all that determines a vector (weights, pooling, length limit, backend)."""
         return f"{self.fingerprint[:24]}-{self.max_length}" + (f"-{self.backend}" if self.backend != "torch" else "")
 
     def refresh(self) -> None:
-        """Forget what belongs to the weights: they were changed."""
+        """Drop the fingerprint and the ONNX session after the weights changed."""
         self._fingerprint = self._onnx = None
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text, cut to `max_length`; the number of cut texts is said once."""
+        """Token ids of each text, cut to `max_length`; a warning gives the number of cut texts, once.
+
+        Several threads may call it at the same time.
+        """
         check_texts(texts)
         if not texts:
             return []
-        rows: list[list[int]] = self.tokenizer(list(texts), truncation=False, verbose=False)["input_ids"]
+        encodings = self.tokenizer.backend_tokenizer.encode_batch_fast(list(texts))
+        rows: list[list[int]] = [encoding.ids for encoding in encodings]
         long = [index for index, row in enumerate(rows) if len(row) > self.max_length]
-        if long:
-            cut = self.tokenizer([texts[i] for i in long], truncation=True, max_length=self.max_length)["input_ids"]
-            for index, row in zip(long, cut, strict=True):
-                rows[index] = row
-            if not self._said_truncated:
-                self._said_truncated = True
-                warnings.warn(
-                    f"{len(long)} of {len(texts)} texts are longer than {self.max_length} tokens and were cut",
-                    stacklevel=3,
-                )
+        for index in long:
+            rows[index] = self._tokenize_cut(texts[index])
+        if long and not self._said_truncated:
+            self._said_truncated = True
+            warnings.warn(
+                f"{len(long)} of {len(texts)} texts are longer than {self.max_length} tokens and were cut",
+                stacklevel=3,
+            )
         return rows
+
+    def _tokenize_cut(self, text: str) -> list[int]:
+        """Token ids of one long text: its words are cut first, so that [CLS] and [SEP] stay."""
+        tokenizer = self.tokenizer.backend_tokenizer
+        words = tokenizer.encode(text, add_special_tokens=False)
+        room = self.max_length - tokenizer.num_special_tokens_to_add(False)
+        words.truncate(max(room, 0), direction=self.tokenizer.truncation_side)
+        ids: list[int] = tokenizer.post_process(words).ids
+        return ids
 
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
         """Return the vectors of `texts`, float32 [n, d], in their order. No cache is read or written."""
         return self.encode_ids(self.tokenize(texts), show_progress=show_progress)
 
     def encode_ids(self, rows: Sequence[Sequence[int]], *, show_progress: bool = False) -> FloatArray:
-        """Like `encode`, for texts that are token ids already."""
+        """Like `encode`, for texts given as token ids."""
         if self.backend != "torch":
             return self._encode_onnx(rows, show_progress)
         vectors = np.empty((len(rows), self.width), dtype=np.float32)
@@ -131,7 +145,7 @@ class Encoder:
         return vectors
 
     def _encode_onnx(self, rows: Sequence[Sequence[int]], show: bool) -> FloatArray:
-        """On ONNX Runtime, a batch a thread: batches side by side are faster than threads that share one batch."""
+        """Encode on ONNX Runtime, one batch per thread: faster than several threads that share one batch."""
         if self._onnx is None:
             self._onnx = OnnxNetwork(exported_file(self), self.network.pad, self.fingerprint)
         network = self._onnx
@@ -158,7 +172,7 @@ class Encoder:
         return [found[index] for index in range(len(rows))]
 
     def _batches(self, rows: Sequence[Sequence[int]], show: bool) -> Iterator[list[int]]:
-        """Batches of like length, with dropout and gradients off while each is worked on."""
+        """Yield batches of similar length, with dropout and gradients off while each is worked on."""
         was_training = self.network.training
         self.network.eval()
         try:
@@ -178,7 +192,7 @@ class Encoder:
 
 
 def batches_by_length(rows: Sequence[Sequence[int]], batch_size: int, tokens: int | None = None) -> list[list[int]]:
-    """Group the indices of `rows` into batches of like length, longest first; with `tokens`, of at most so many each."""
+    """Group the indices of `rows` into batches of similar length, longest first, of at most `tokens` tokens each."""
     order = sorted(range(len(rows)), key=lambda index: -len(rows[index]))
     batches, start = [], 0
     while start < len(order):
@@ -190,7 +204,7 @@ def batches_by_length(rows: Sequence[Sequence[int]], batch_size: int, tokens: in
 
 
 def exported_file(encoder: Encoder) -> Path:
-    """The ONNX file of an encoder, beside its weights or in the cache; what is in neither place is exported, and said."""
+    """Return the ONNX file of an encoder, beside its weights or in the cache; where there is none, export it and warn."""
     for path in _export_places(encoder, encoder.backend):
         if path.is_file():
             return path
@@ -203,18 +217,18 @@ def exported_file(encoder: Encoder) -> Path:
 
 
 def export_place(encoder: Encoder, backend: str) -> Path:
-    """Where an export belongs: beside the weights of a model of the user's own; of the embedded one, in the cache."""
+    """Return where an export is written: beside the weights of the user's own model; in the cache for the embedded one."""
     return _export_places(encoder, backend)[0 if encoder.name != DEFAULT else -1]
 
 
 def _export_places(encoder: Encoder, backend: str) -> list[Path]:
     source, local = resolve(encoder.name)
     beside = [Path(source) / FILES[backend]] if local else []
-    return [*beside, default_folder() / "onnx" / encoder.fingerprint[:24] / FILES[backend]]
+    return [*beside, cache_folder() / "onnx" / encoder.fingerprint[:24] / FILES[backend]]
 
 
 def check_texts(texts: Sequence[str]) -> None:
-    """Raise an error that names the first item that is not a text with something in it."""
+    """Raise an error that names the first item that is not a non-empty string."""
     if isinstance(texts, str | bytes):
         raise TypeError(f"a list of texts is needed, not one {type(texts).__name__}: [{texts[:40]!r}]")
     for index, text in enumerate(texts):
@@ -229,5 +243,5 @@ def choose_device(device: str | None) -> torch.device:
     if device is not None:
         return torch.device(device)
     if torch.cuda.is_available():
-        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))  # one GPU a process under torchrun
+        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))  # one GPU per process under torchrun
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")

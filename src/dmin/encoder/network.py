@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dmin.encoder.loading import Pooling
+from dmin.encoder.pretrained import Pooling
 
 
 class TokenBatch:
@@ -29,7 +29,7 @@ class TokenBatch:
         return self
 
 
-# What the layer at half depth weighs beside the last in a vector of "layers", by norm.
+# Norm of the half-depth layer's part in a vector of pooling "layers", relative to the last layer's part.
 HALF_DEPTH = 0.5
 
 
@@ -39,9 +39,9 @@ class EncoderNetwork(nn.Module):
     Args:
         backbone: the network from `AutoModel`.
         pooling: "cls" (the hidden state of `[CLS]`, not the tanh pooler), "mean" (over all tokens), or "layers": means over
-            the words alone, of the last layer and of the one at half depth, side by side.
-        pad: the id that fills short texts up.
-        marks: ids that are no words: `[CLS]`, `[SEP]` and their like.
+            the words alone (without special tokens), of the last layer and of the one at half depth, concatenated.
+        pad: the padding id.
+        marks: ids of special tokens such as `[CLS]` and `[SEP]`.
     """
 
     marks: Tensor
@@ -68,7 +68,7 @@ class EncoderNetwork(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """The device of the weights."""
         return next(self.parameters()).device
 
     def token_states(self, batch: TokenBatch) -> Tensor:
@@ -92,10 +92,10 @@ class EncoderNetwork(nn.Module):
         return states
 
     def _two_layers(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """The last layer and the one at half depth, whose share is set by norm because layers differ in size."""
+        """Mean states of the last layer and of the one at half depth, whose norm is fixed relative to the last layer's."""
         found = self.backbone(input_ids=ids, attention_mask=mask.long(), output_hidden_states=True)
         words = mask.bool() & ~(ids.unsqueeze(-1) == self.marks).any(dim=-1)  # [n, t]
-        words = words | (mask.bool() & ~words.any(dim=-1, keepdim=True))  # a text of marks alone: all of them
+        words = words | (mask.bool() & ~words.any(dim=-1, keepdim=True))  # a text of special tokens alone: all of them
         last = mean_state(found.last_hidden_state, words)  # [n, d]
         half = mean_state(found.hidden_states[(len(found.hidden_states) - 1) // 2], words)
         share = HALF_DEPTH * last.norm(dim=-1, keepdim=True) / half.norm(dim=-1, keepdim=True).clamp_min(1e-8)
@@ -111,6 +111,6 @@ class EncoderNetwork(nn.Module):
 
 
 def mean_state(states: Tensor, mask: Tensor) -> Tensor:
-    """The mean [n, d] of the states [n, t, d] where the mask [n, t] says so."""
+    """The mean [n, d] of the states [n, t, d] where the mask [n, t] is True."""
     weights = mask.unsqueeze(-1).to(states.dtype)  # [n, t, 1]
     return (states * weights).sum(dim=1) / weights.sum(dim=1)

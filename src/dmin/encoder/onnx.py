@@ -1,7 +1,7 @@
 """The encoder on ONNX Runtime: exported once, checked against torch, optionally with 8-bit weights.
 
-The graph holds pooling too, so that ids and mask go in and vectors come out. With 8-bit weights the activations are
-quantised as they come, with one scale for a whole batch: a text's vector then depends a little on the texts beside it.
+The graph includes pooling: ids and mask go in, vectors come out. With 8-bit weights the activations are quantised
+dynamically, with one scale per batch: a text's vector then depends a little on the other texts of its batch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dmin.errors import ConfigError, ModelError, StorageError, one_line, unknown
 Backend = Literal["torch", "onnx", "onnx-int8"]
 FILES: dict[str, str] = {"onnx": "encoder.onnx", "onnx-int8": "encoder-int8.onnx"}
 _FINGERPRINT = "dmin.encoder"
-# What an export may differ from torch: float32 by rounding; 8-bit weights by so much in direction, on the average.
+# Largest accepted difference between an export and torch: rounding for float32, a mean cosine for 8-bit weights.
 LARGEST_DIFFERENCE = 1e-3
 EXACT_LAYERS = 2
 SMALLEST_COSINE = 0.97
@@ -43,7 +43,7 @@ class OnnxNetwork:
 
     Args:
         path: a file that `export_onnx` wrote.
-        pad: the id that fills short texts up.
+        pad: the padding id.
         fingerprint: of the encoder that the file must belong to.
 
     One thread computes a batch; several threads may call it at the same time.
@@ -57,7 +57,7 @@ class OnnxNetwork:
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         try:
             self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # (ONNX Runtime has many, none of them its own)
+        except Exception as error:  # (ONNX Runtime raises many kinds and has no base class)
             raise ModelError(
                 f"{path} cannot be read, export it again (dmin model export): {one_line(error, 200)}"
             ) from error
@@ -76,7 +76,7 @@ class OnnxNetwork:
 
 
 def export_onnx(network: EncoderNetwork, path: Path, fingerprint: str, *, int8: bool = False) -> float:
-    """Write the encoder as one ONNX file and hold it against torch; return the smallest cosine between their vectors.
+    """Write the encoder as one ONNX file and compare it with torch; return the smallest cosine between their vectors.
 
     The file appears whole and checked, or not at all.
     """
@@ -98,14 +98,14 @@ def export_onnx(network: EncoderNetwork, path: Path, fingerprint: str, *, int8: 
         cosine = _compare(network, OnnxNetwork(part, network.pad, fingerprint), int8)
         part.replace(path)
     except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+        raise StorageError(f"cannot write {path}: {one_line(error)}") from error
     finally:
         part.unlink(missing_ok=True)
     return cosine
 
 
 class _Graph(nn.Module):
-    """What is exported: backbone and pooling, from plain tensors to vectors."""
+    """The module that is exported: backbone and pooling, from plain tensors to vectors."""
 
     def __init__(self, network: EncoderNetwork) -> None:
         super().__init__()
@@ -132,7 +132,7 @@ def _trace(network: EncoderNetwork, path: Path, fingerprint: str) -> None:
             model = onnx.load(str(path))
     except OSError:
         raise
-    except Exception as error:  # (whatever the exporter meets in a network it does not know)
+    except Exception as error:  # (the exporter raises many kinds for a network that it does not support)
         raise ModelError(
             f"this encoder cannot be exported to ONNX: {type(error).__name__}: {one_line(error)}"
         ) from error
@@ -143,10 +143,10 @@ def _trace(network: EncoderNetwork, path: Path, fingerprint: str) -> None:
 
 
 def _quantise(whole: Path, path: Path, wide: int, narrow: int) -> None:
-    """8-bit weights, a scale a column, in the products with weights; what softmax and norms do stays in float32.
+    """Quantise the products with weights to 8 bits, one scale per column; softmax and norms stay in float32.
 
-    So do the products that bring the first two layers' wide activations [wide] back to [narrow]: what enters them spreads
-    most, and one scale for all of it cost up to half a point of accuracy.
+    So do the products that bring the first two layers' wide activations [wide] back to [narrow]: their inputs spread
+    most, and one scale for all of them cost up to half a point of accuracy.
     """
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -162,7 +162,7 @@ def _quantise(whole: Path, path: Path, wide: int, narrow: int) -> None:
 
 
 def _compare(network: EncoderNetwork, exported: OnnxNetwork, int8: bool) -> float:
-    """Smallest cosine on texts of many lengths; a `ModelError` where the export does not do what torch does."""
+    """Smallest cosine on texts of many lengths; a `ModelError` where the export differs too much from torch."""
     draw = np.random.default_rng(0)
     vocabulary = int(getattr(network.backbone.config, "vocab_size", 1000))
     longest = int(getattr(network.backbone.config, "max_position_embeddings", 512)) - 2
@@ -178,7 +178,7 @@ def _compare(network: EncoderNetwork, exported: OnnxNetwork, int8: bool) -> floa
     if int8:
         if not cosines.mean() >= SMALLEST_COSINE:
             raise ModelError(
-                f"with 8-bit weights the vectors turn too far from torch's (mean cosine {cosines.mean():.3f})"
+                f"with 8-bit weights the vectors differ too much from torch's (mean cosine {cosines.mean():.3f})"
             )
     elif not np.abs(found - expected).max() <= LARGEST_DIFFERENCE * np.abs(expected).max():
         raise ModelError(f"the exported encoder differs from torch by {np.abs(found - expected).max():.2g}")
@@ -194,7 +194,7 @@ def _need(package: str) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the exporter's reports off the user's screen."""
+    """Silence the exporter's reports."""
     import logging
 
     before = logging.root.manager.disable

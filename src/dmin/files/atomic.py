@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written under a temporary name, synced, then renamed."""
+"""Atomic files: written under a temporary name, synced, then renamed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def file_digest(path: Path) -> str:
 
 
 def sync(path: Path) -> None:
-    """Have the disk take what was written to a file, or the names in a folder, so that a power cut cannot undo it."""
+    """Flush a file, or the names in a folder, to the disk, so that a power cut cannot undo it."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,7 +1,8 @@
-"""Every way an encoder can be wrong is one line that names it."""
+"""Loading encoders: every failure is one line that names the encoder; no code of a model is run."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dmin.encoder import Encoder
-from dmin.encoder.embedded import CHECKSUMS, check_files, embedded_folder
+from dmin.encoder.pretrained import CHECKSUMS, check_files, embedded_folder, load
 from dmin.errors import ConfigError, ModelError
 from dmin.hub import hub_reachable
 
@@ -59,6 +60,29 @@ def test_hub_id_without_a_hub(no_hub: None) -> None:
 def test_unknown_pooling(tiny_encoder_folder: Path) -> None:
     with pytest.raises(ConfigError, match="'cls', 'mean', 'layers' or 'auto'"):
         Encoder(str(tiny_encoder_folder), pooling="max")
+
+
+def test_code_of_a_model_is_never_run(copy: Path, tmp_path: Path) -> None:
+    """A folder whose configuration points to Python code of its own is refused, and the code leaves no trace."""
+    config = json.loads((copy / "config.json").read_text())
+    config |= {"model_type": "own-kind", "auto_map": {"AutoConfig": "own.OwnConfig", "AutoModel": "own.OwnModel"}}
+    (copy / "config.json").write_text(json.dumps(config))
+    (copy / "own.py").write_text(f"from pathlib import Path\nPath({str(tmp_path / 'trace')!r}).touch()\n")
+    with pytest.raises(ModelError, match="cannot load the encoder"):
+        Encoder(str(copy))
+    assert not (tmp_path / "trace").exists()
+
+
+def test_remote_code_is_refused_explicitly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each `from_pretrained` says so itself, whatever a future default of transformers may be."""
+    import transformers
+
+    given = []
+    for kind in (transformers.AutoModel, transformers.AutoTokenizer):
+        real = kind.from_pretrained
+        monkeypatch.setattr(kind, "from_pretrained", lambda *a, real=real, **k: (given.append(k), real(*a, **k))[1])
+    load("default")
+    assert [options["trust_remote_code"] for options in given] == [False, False]
 
 
 def test_embedded_files_are_checked(tmp_path: Path) -> None:

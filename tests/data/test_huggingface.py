@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from datasets import ClassLabel, Dataset, Features, Value
 
-from dmin.data.hub import corpus_from_parts
+from dmin.data.huggingface import corpus_from_parts
 from dmin.errors import DataError
 
 

@@ -24,7 +24,7 @@ def load_from_hub(
         identifier: `owner/name`.
         text_column: the column of texts.
         label_column: the column of labels; None takes the first usual name there is.
-        name: what to call it.
+        name: of the corpus; default: the last part of the identifier.
         variant: the configuration of the data set, where it has several.
     """
     try:

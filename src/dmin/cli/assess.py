@@ -1,0 +1,152 @@
+"""`dmin assess`: a classifier measured on labelled files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dmin.cli import options
+from dmin.cli.common import open_classifier, plain_warnings
+
+if TYPE_CHECKING:
+    from dmin.evaluation.assess import Assessment
+
+REFUSED = "(refused)"  # the answer to a refused text in assessment.json
+LISTED = 5  # classes and confusions printed
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssessmentOptions:
+    """What `dmin assess` was asked to do; `dmin evaluate --examples` asks for the same."""
+
+    test: Path
+    examples: Path | None = None
+    model: str = "default"
+    outside: Path | None = None
+    reject: str | None = None
+    names: bool | None = None
+    keep_base: bool = False
+    text_column: str = "text"
+    label_column: str = "label"
+    device: str | None = None
+    backend: str = "torch"
+    out: Path | None = None
+
+
+def assess(
+    test: Annotated[
+        Path, typer.Option(help="Labelled texts to answer; those whose label has no examples count as out-of-scope.")
+    ],
+    examples: options.Examples = None,
+    model: options.ModelName = "default",
+    outside: Annotated[Path | None, typer.Option(help="A file of more out-of-scope texts (no labels needed).")] = None,
+    reject: options.Reject = None,
+    names: options.UseNames = None,
+    keep_base: Annotated[bool, typer.Option(help="Also predict the model's base classes.")] = False,
+    text_column: options.TextColumn = "text",
+    label_column: options.LabelColumn = "label",
+    device: options.Device = None,
+    backend: options.Backend = "torch",
+    out: Annotated[Path | None, typer.Option(help="Where results go. Default: runs/EXAMPLES-TEST.")] = None,
+) -> None:
+    """Measure a classifier on your own labelled files.
+
+    Fits a classifier on the examples, answers the test texts with all classes at once, and prints accuracy and macro-F1,
+    beside nearest prototype and logistic regression on the same vectors; calibration, refusal of out-of-scope texts, the
+    hardest classes and the most frequent confusions. Writes assessment.json, reliability.png, confusion.png and, with
+    out-of-scope texts, refusal.png.
+
+    \b
+    Examples:
+      dmin assess --examples train.jsonl --test test.jsonl
+      dmin assess --examples intents.yaml --test mails.csv --reject auto
+      dmin assess --examples train.csv --test test.csv --model runs/mine
+    """
+    assess_files(
+        AssessmentOptions(
+            test=test, examples=examples, model=model, outside=outside, reject=reject, names=names, keep_base=keep_base,
+            text_column=text_column, label_column=label_column, device=device, backend=backend, out=out,
+        )
+    )  # fmt: skip
+
+
+def assess_files(given: AssessmentOptions) -> None:
+    """Fit or load the classifier, measure it, write the results and print them."""
+    from dmin.data.readers import read_corpus
+    from dmin.evaluation.assess import assess as measure
+
+    with plain_warnings():
+        classifier = open_classifier(
+            given.examples, given.model, text_column=given.text_column, label_column=given.label_column,
+            names=given.names, keep_base=given.keep_base, reject=given.reject, unknown=REFUSED, device=given.device,
+            backend=given.backend,
+        )  # fmt: skip
+        test = read_corpus(given.test, text_column=given.text_column, label_column=given.label_column)
+        found = measure(classifier, test, _texts(given.outside, given.text_column))
+    source = given.examples.stem if given.examples else Path(given.model).name
+    folder = given.out or Path("runs") / f"{source}-{given.test.stem}"
+    found.write(folder)
+    _print_accuracy(found)
+    _print_refusal(found)
+    _print_classes(found)
+    typer.echo(f"written: {folder / 'assessment.json'}, reliability.png, confusion.png")
+
+
+def _texts(path: Path | None, column: str) -> list[str]:
+    """The non-empty texts of a file without labels."""
+    from dmin.bulk.files import read_texts
+
+    texts = [record[column] for _, record in read_texts(path, column)] if path else []
+    return [text for text in texts if isinstance(text, str) and text.strip()]
+
+
+def _print_accuracy(found: Assessment) -> None:
+    from dmin.evaluation.quality import harmonic_mean
+    from dmin.methods import method_class
+
+    typer.echo(
+        f"{found.classes} classes, {found.examples} examples, {found.texts} texts answered in {found.seconds:.1f} s"
+    )
+    typer.echo(f"accuracy {100 * found.quality.accuracy:.1f} %, macro-F1 {100 * found.quality.macro_f1:.1f} %")
+    if found.unrefused != found.quality.accuracy:
+        typer.echo(f"  without refusal: {100 * found.unrefused:.1f} %")
+    for name, accuracy in found.beside.items():
+        typer.echo(f"  for comparison, {method_class(name).title}: {100 * accuracy:.1f} %")
+    typer.echo(
+        f"probabilities: expected calibration error {100 * found.reliability.error:.1f} % "
+        f"(before calibration {100 * found.uncalibrated.error:.1f} %)"
+    )
+    if found.base_and_novel:
+        base, novel = found.base_and_novel
+        typer.echo(
+            f"texts of base classes {100 * base:.1f} %, of your own {100 * novel:.1f} %, harmonic mean "
+            f"{100 * harmonic_mean(base, novel):.1f} %"
+        )
+
+
+def _print_refusal(found: Assessment) -> None:
+    if found.separation:
+        apart = found.separation
+        typer.echo(
+            f"{apart.strangers} out-of-scope texts: AUROC {apart.auroc:.3f}, FPR at 95 % TPR {100 * apart.fpr95:.1f} %"
+        )
+    if found.refused and found.threshold is not None:
+        known, unknown = found.refused
+        typer.echo(
+            f"  refused below {found.threshold:.2f}: {100 * unknown:.1f} % of them; false rejections: "
+            f"{100 * known:.1f} % of the others"
+        )
+
+
+def _print_classes(found: Assessment) -> None:
+    typer.echo("hardest classes:")
+    for label, row in list(found.quality.classes.items())[:LISTED]:
+        typer.echo(f"  {label}: F1 {100 * row.f1:.0f} %, {100 * row.recall:.0f} % of its {row.texts} texts found")
+    confused = [(true, answer, n) for (true, answer), n in found.quality.confusion.most_common() if true != answer]
+    if confused:
+        typer.echo("most frequent confusions:")
+        for true, answer, count in confused[:LISTED]:
+            typer.echo(f"  {true} answered as {answer}: {count}")

