@@ -16,7 +16,7 @@ NUMBER = re.compile(r"[-+]?\d+\.\d+")
 SESSIONS = [
     block[2:].split("\n", 1)
     for block in re.findall(
-        r"```sh\n(\$ dmin .*?)```", (ROOT / "docs/tutorial.md").read_text(encoding="utf-8"), re.DOTALL
+        r"```sh\n(\$ dmin .*?)```", (ROOT / "docs/tutorials/inbox.md").read_text(encoding="utf-8"), re.DOTALL
     )
 ]
 
@@ -46,6 +46,6 @@ def test_a_session(
 
 def test_there_are_sessions_and_the_examples_are_those_of_the_page() -> None:
     assert len(SESSIONS) == 4
-    page = (ROOT / "docs/tutorial.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/tutorials/inbox.md").read_text(encoding="utf-8")
     for line in (ROOT / "examples/inbox/intents.yaml").read_text(encoding="utf-8").splitlines()[1:]:
         assert line in page
