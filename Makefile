@@ -9,15 +9,17 @@ TESTS  ?= tests
 # Some benchmarks only: make bench BENCH="routing encoder"
 BENCH  ?=
 
-.PHONY: demo test lint bench docs clean help
+.PHONY: demo test test-fast lint bench docs release-check clean help
 
 help:
-	@echo "make demo   install and run the main job on built-in data (about a minute)"
-	@echo "make test   install, lint, check types, run the tests"
-	@echo "make lint   ruff, import layers, mypy"
-	@echo "make bench  benchmarks, as ratios in one run (an hour with the peers; BENCH=routing runs one)"
-	@echo "make docs   build the documentation into site/"
-	@echo "make clean  remove what these targets made (.venv, caches, site/, runs/demo)"
+	@echo "make demo           install and run the main job on built-in data (about a minute)"
+	@echo "make test           install, lint, check types, run all tests, doctests and notebooks"
+	@echo "make test-fast      the tests that are not marked slow, without lint (under three minutes)"
+	@echo "make lint           ruff, import layers, mypy"
+	@echo "make bench          benchmarks, as ratios in one run (an hour with the peers; BENCH=routing runs one)"
+	@echo "make docs           build the documentation into site/"
+	@echo "make release-check  build sdist and wheel, install the wheel into a clean environment, run the README's example"
+	@echo "make clean          remove what these targets made (.venv, caches, site/, dist/, runs/demo)"
 
 CONSTRAINTS := $(if $(TORCH),$(VENV)/constraints.txt,constraints.txt)
 
@@ -49,12 +51,18 @@ lint: $(VENV)/developed
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(TESTS)
 
+test-fast: $(VENV)/developed
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow" $(TESTS)
+
 bench: $(VENV)/developed
 	$(BIN)/python -m benchmarks $(BENCH)
 
 docs: $(VENV)/developed
 	$(BIN)/mkdocs build --strict
 
+release-check: $(VENV)/developed
+	$(BIN)/python -m tools.release_check $(if $(TORCH),--torch "$(TORCH)")
+
 clean:
-	rm -rf $(VENV) .venv-peers .venv-peers-fastfit site runs/demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf $(VENV) .venv-peers .venv-peers-fastfit site dist runs/demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ NUMBER = re.compile(r"[-+]?\d+\.\d+")
 SESSIONS = [
     block[2:].split("\n", 1)
     for block in re.findall(
-        r"```sh\n(\$ dmin .*?)```", (ROOT / "docs/tutorial.md").read_text(encoding="utf-8"), re.DOTALL
+        r"```sh\n(\$ dmin .*?)```", (ROOT / "docs/tutorials/inbox.md").read_text(encoding="utf-8"), re.DOTALL
     )
 ]
 
@@ -46,6 +47,19 @@ def test_a_session(
 
 def test_there_are_sessions_and_the_examples_are_those_of_the_page() -> None:
     assert len(SESSIONS) == 4
-    page = (ROOT / "docs/tutorial.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/tutorials/inbox.md").read_text(encoding="utf-8")
     for line in (ROOT / "examples/inbox/intents.yaml").read_text(encoding="utf-8").splitlines()[1:]:
         assert line in page
+
+
+def test_the_python_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copy(ROOT / "examples/inbox/intents.yaml", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/tutorials/inbox.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec(block, names)  # noqa: S102 - the page's own code
+    inbox, loaded = names["inbox"], names["FewShotClassifier"].load("inbox")
+    assert inbox.predict(["we offer cheap web design"]).tolist() == ["a human"]
+    assert {"job_application", "broken_item"} <= set(loaded.classes_)

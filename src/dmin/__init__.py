@@ -2,7 +2,7 @@
 
 >>> from dmin import FewShotClassifier
 >>> classifier = FewShotClassifier().fit({"refund": ["I want my money back"], "parcel": ["where is my order"]})
->>> classifier.predict(["please return what I paid"])
+>>> classifier.predict(["please return what I paid"]).tolist()
 ['refund']
 """
 
