@@ -26,7 +26,7 @@ class Mine(Nearest):
 
     traits = Traits(name="mine", title="My method", meta_trained=False)
 '''
-DOCS = Path(__file__).parents[2] / "docs" / "methods.md"
+DOCS = Path(__file__).parents[2] / "docs" / "reference" / "methods.md"
 
 
 @pytest.fixture(autouse=True)
