@@ -15,7 +15,8 @@ from dmin.cli.train import ENCODER_HELP, parse_settings
 from dmin.errors import ConfigError, TrainingInterruptedError, unknown_name
 
 if TYPE_CHECKING:
-    from dmin.evaluation.comparison import Comparison, ComparisonPlan
+    from dmin.evaluation.comparison import Comparison
+    from dmin.evaluation.comparison_plan import ComparisonPlan
 
 DEFAULT_TEST_EPISODES = 300
 
@@ -53,7 +54,7 @@ def compare(
     if seeds < 1 or (episodes is not None and episodes < 2):
         raise ConfigError("--seeds must be at least 1 and --episodes at least 2")
 
-    from dmin.evaluation.comparison import ComparisonPlan, standard_rows
+    from dmin.evaluation.comparison_plan import ComparisonPlan, standard_rows
     from dmin.training import load_config
 
     given = {"tune": tune, "encoder": encoder, "stage2.episodes": train_episodes}
@@ -66,8 +67,6 @@ def compare(
         raise unknown_name("--reference", reference, [row.name for row in rows])
     chosen: tuple[str | None, ...] = tuple(_list(split)) or (None,)
     count = episodes or (base.test_episodes if preset else DEFAULT_TEST_EPISODES)
-    if base.encoder == "bilstm" and base.tune != "full":
-        raise ConfigError("--encoder bilstm knows nothing before training: use --tune full")
     plan = ComparisonPlan(
         base, tuple(sets), chosen, rows, tuple(numbers(way, "--way")), tuple(numbers(shot, "--shot")),
         seeds, count, "raw" if start == "raw" else "stage1", reference, names,
@@ -94,9 +93,9 @@ def _refuse_fixed(overrides: dict[str, Any]) -> None:
 
 
 def run_plan(plan: ComparisonPlan, folder: Path, title: str) -> None:
-    """Run a plan, writing its outputs after every cell; shared with `dmin ablate`."""
+    """Run a plan, writing its outputs after every setting; shared with `dmin ablate`."""
     from dmin.evaluation.comparison import Comparison
-    from dmin.evaluation.output import write_outputs
+    from dmin.evaluation.report import write_outputs
 
     command = "dmin " + shlex.join(sys.argv[1:]) if sys.argv[1:] else "dmin"
     with plain_warnings():
@@ -111,7 +110,7 @@ def run_plan(plan: ComparisonPlan, folder: Path, title: str) -> None:
 
 def _work(comparison: Comparison, write: Callable[[], Any], command: str) -> None:
     try:
-        comparison.run(after_each=write)
+        comparison.run(after_setting=write)
     except KeyboardInterrupt as error:
         write()
         left = len(comparison.missing())

@@ -100,30 +100,16 @@ def _episodes(
     shots = numbers(shot, "--shot") if shot else None
     parts = rates(unknown_rate, "--unknown-rate") if unknown_rate else []
 
-    from dmin.data import choose_split, load_corpus
     from dmin.evaluation import EvaluationPlan, evaluate_model
+    from dmin.evaluation.runs import open_run
     from dmin.evaluation.unknown import evaluate_unknown
-    from dmin.model import load_model
-    from dmin.training import load_config
 
-    run = Path(name)
-    if run.name == "model" and (run.parent / "config.yaml").is_file():
-        run = run.parent
-    stored = run / "config.yaml"
-    trained = load_config(stored) if stored.is_file() else None
-    same_data = data is None or (trained is not None and data == trained.data)
-    if trained is not None and same_data:
-        text_column, label_column = trained.text_column, trained.label_column
-        if split is None and split_seed is None:
-            split, split_seed = trained.split, trained.split_seed
-    model = load_model(name, device=device)
-    chosen = data or (trained.data if trained else str(model.info.trained_on.get("data", "starter")))
-    corpus = load_corpus(chosen, text_column=text_column, label_column=label_column)
-    sizes = tuple(numbers(split_sizes.replace("/", ","), "--split-sizes")) if split_sizes else None
-    if sizes is None and trained is not None and same_data and split is None:
-        sizes = trained.split_sizes
-    split_name, classes = choose_split(corpus, split, split_seed, sizes)
-    folder = out or (run if same_data else run / corpus.name)
+    opened = open_run(
+        name, data=data, split=split, split_seed=split_seed, text_column=text_column, label_column=label_column,
+        split_sizes=numbers(split_sizes.replace("/", ","), "--split-sizes") if split_sizes else None, device=device,
+    )  # fmt: skip
+    model, corpus, split_name, classes = opened.model, opened.corpus, opened.split_name, opened.split
+    folder = out or (opened.folder if opened.own_data else opened.folder / corpus.name)
     tied = model.method.tied_to  # ATAML knows one C, HATT one K
     ways = ways or ([model.info.way] if tied == "way" else [5, 10])
     shots = shots or ([model.info.shot] if tied == "shot" else [1, 5])

@@ -87,7 +87,7 @@ def bars_figure(groups: Sequence[str], rows: Mapping[str, Sequence[tuple[float, 
 
 
 def embedding_figure(halves: Sequence[tuple[str, Any, float]], classes: Sequence[str], labels: Sequence[int]) -> Figure:
-    """Points [n, 2] coloured by class, side by side; each half with its title and separation score."""
+    """Points [n, 2] coloured by class, side by side; each half with its title and silhouette."""
     figure = Figure(figsize=(9.6, 5.0), layout="constrained")
     colours = colormaps["tab20" if len(classes) > 10 else "tab10"]
     for column, (title, points, score) in enumerate(halves, 1):

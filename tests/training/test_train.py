@@ -1,4 +1,4 @@
-"""The whole road, in this process."""
+"""Training into a run folder, in this process."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from dmin.model import load_model
 from dmin.training import Trainer, load_config
 from dmin.training.checkpoint import CheckpointStore
 from dmin.training.metrics import read_metrics
-from dmin.training.stage1 import hold_out
-from dmin.training.task import choose_base, prepare_task
+from dmin.training.task import choose_base, hold_out, prepare_task
 from tests.conftest import WORDS
 
 SMALL: dict[str, Any] = {
@@ -54,7 +53,7 @@ def test_a_run_folder_holds_what_it_promises(settings: dict[str, Any], tmp_path:
     assert head["format"] == 1 and len(head["base_classes"]) == 5 and head["calibration"] is None
     loaded = load_model(out)
     assert loaded.info == model.info
-    width = 48 if tune == "none" else 24  # two layers of a resting encoder
+    width = 48 if tune == "none" else 24  # two layers of a frozen encoder
     support, query = torch.randn(3, 2, width), torch.randn(4, width)
     with torch.no_grad():
         assert torch.equal(loaded.method(support, query), model.method(support, query))
@@ -82,7 +81,8 @@ def test_held_out_texts_stay_out_of_the_episodes_too(settings: dict[str, Any]) -
     wanted = {**settings, "stage1.held_out": 0.2, "stage2.hold_out": True}
     config = load_config(overrides=wanted)
     task = prepare_task(config, silent)
-    held = {row for row, _ in hold_out(task.corpus, task.base_classes, 0.2, config.seed)[1]}
+    held = {row for row, _ in task.base_texts.held_out}
+    assert task.base_texts == hold_out(task.corpus, task.base_classes, 0.2, config.seed)
 
     def drawn(sampler: Any) -> set[int]:
         episodes = [sampler.episode(number) for number in range(60)]
@@ -136,7 +136,7 @@ def test_mistakes_are_found_before_anything_is_written(
 def test_a_precision_that_breaks_is_refused_before_anything_is_written(
     settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dmin.training.stages.breaks_on_bf16", lambda device: True)
+    monkeypatch.setattr("dmin.training.tuning.breaks_on_bf16", lambda device: True)
     with pytest.raises(ConfigError, match="use precision=float32"):
         train({**settings, "tune": "full", "precision": "bf16"}, tmp_path / "run")
     assert not (tmp_path / "run").exists()
@@ -199,7 +199,7 @@ def test_without_episodes_and_epochs_the_start_is_kept(settings: dict[str, Any],
     assert model.method.base_memory.norm(dim=1).std() < 1e-4
 
 
-def test_a_loss_that_is_no_number_stops_with_the_way_out(settings: dict[str, Any], tmp_path: Path) -> None:
+def test_a_loss_of_nan_stops_with_a_hint(settings: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="stage 2: the loss of update .* is not a number; lower the learning rate"):
         train({**settings, "method": "prototypical", "stage2.learning_rate": 1e30}, tmp_path / "run")
     assert list((tmp_path / "run" / "checkpoints").glob("stage2-*")) and not (tmp_path / "run" / "model").exists()
