@@ -1,4 +1,4 @@
-"""Comparisons: the same episodes for all, finished cells kept, mistakes found before training."""
+"""Comparisons: the same episodes for all, finished cells kept, wrong settings found before training."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def test_keys_of_stored_cells_stay_valid(monkeypatch: pytest.MonkeyPatch) -> Non
         (("ataml",), {"ways": (3,)}, "ataml is trained for 3 classes, but only 2 validation classes"),
     ],
 )
-def test_mistakes_are_found_before_any_training(
+def test_jobs_that_cannot_work_are_refused_before_any_training(
     data: Path,
     tiny_encoder_folder: Path,
     tmp_path: Path,

@@ -125,7 +125,7 @@ def test_base_and_episode_classes(settings: dict[str, Any]) -> None:
         ({"encoder": "/nowhere"}, "no such encoder folder"),
     ],
 )
-def test_mistakes_are_found_before_anything_is_written(
+def test_wrong_settings_are_refused_before_anything_is_written(
     settings: dict[str, Any], tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(DminError, match=message):
@@ -200,7 +200,7 @@ def test_without_episodes_and_epochs_the_start_is_kept(settings: dict[str, Any],
 
 
 def test_a_loss_of_nan_stops_with_a_hint(settings: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="stage 2: the loss of update .* is not a number; lower the learning rate"):
+    with pytest.raises(ConfigError, match="stage 2: the loss of update .* is NaN or infinite; lower the learning rate"):
         train({**settings, "method": "prototypical", "stage2.learning_rate": 1e30}, tmp_path / "run")
     assert list((tmp_path / "run" / "checkpoints").glob("stage2-*")) and not (tmp_path / "run" / "model").exists()
 

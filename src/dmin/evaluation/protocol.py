@@ -58,12 +58,12 @@ class FineTuneScorer:
 class EpisodeResults:
     """What a method did on a list of episodes."""
 
-    accuracies: list[float] = field(default_factory=list)  # one an episode
+    accuracies: list[float] = field(default_factory=list)  # one per episode
     confusion: Counter[tuple[str, str]] = field(default_factory=Counter)  # (true class, answer) -> queries
 
     @property
     def interval(self) -> Interval:
-        """Mean accuracy with its 95 % interval over episodes."""
+        """Mean accuracy with its 95 % confidence interval over episodes."""
         return mean_interval(self.accuracies)
 
     def per_class(self) -> dict[str, tuple[float, int]]:
@@ -102,7 +102,7 @@ def draw_episodes(
 ) -> EpisodeList:
     """The first `count` test episodes of a setting; with `stored`, read from there or written there.
 
-    A stored list that belongs to other texts or another number of episodes is an error, not silently replaced.
+    A stored list of other texts or another number of episodes is an error, not silently replaced.
     """
     episodes = EpisodeSampler(corpus, list(classes), way, shot, queries, TEST_SEED).take(count)
     if stored is None:
@@ -126,7 +126,7 @@ def run_episodes(
         for episode in episodes:
             scores = scorer(episode)
             if not torch.isfinite(scores).all():
-                raise DataError(f"{description}: a score is not a number; are the model's weights damaged?")
+                raise DataError(f"{description}: a score is NaN or infinite; are the model's weights damaged?")
             answers = scores.argmax(dim=-1).cpu().numpy()
             labels = np.array(episode.query_labels)
             results.accuracies.append(float((answers == labels).mean()))

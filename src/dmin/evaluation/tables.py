@@ -27,7 +27,7 @@ Setting = tuple[int, int]  # way, shot
 
 @dataclass(frozen=True)
 class TableCell:
-    """One number of a table, with what is known about it."""
+    """One number of a table, with its interval, cost and tests."""
 
     interval: Interval
     seed_spread: float  # standard deviation of the means over seeds
@@ -181,9 +181,9 @@ def _note(plan: ComparisonPlan, splits: Sequence[str]) -> str:
     )
     named = ", every class with its name as one more example" if plan.names else ""
     return (
-        f"Accuracy in %, 95 % interval over {over}; {plan.seeds} seed(s); tune {base.tune}, start {plan.start}, encoder "
-        f"{base.encoder}, at most {base.stage2.episodes} training episodes, {base.stage2.batch} an update, "
-        f"{base.queries} queries a class{named}. Beside a row, {plan.reference} is better: {test}; ° the row is better "
+        f"Accuracy in %, 95 % confidence interval over {over}; {plan.seeds} seed(s); tune {base.tune}, start {plan.start}, "
+        f"encoder {base.encoder}, at most {base.stage2.episodes} training episodes, {base.stage2.batch} per update, "
+        f"{base.queries} queries per class{named}. Beside a row, {plan.reference} is better: {test}; ° the row is better "
         f"than {plan.reference}, after Holm."
     )
 
@@ -231,7 +231,7 @@ def to_latex(table: ComparisonTable) -> str:
 
 
 def to_csv(table: ComparisonTable) -> str:
-    """Everything that is known, one line a cell."""
+    """All figures of all cells, one line per cell."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["data", "splits", "row", "title", "way", "shot", "accuracy", "ci95", "seed_std", "episodes", "p_t",
@@ -257,6 +257,6 @@ def to_costs(table: ComparisonTable) -> str:
 
 
 def _escape(text: str) -> str:
-    for sign in ("\\", "&", "%", "_", "#"):
-        text = text.replace(sign, "\\" + sign) if sign != "\\" else text
+    for sign in ("&", "%", "_", "#"):
+        text = text.replace(sign, "\\" + sign)
     return text

@@ -48,9 +48,7 @@ class SupervisedSettings(_Settings):
     batch: int = Field(default=32, ge=1, description="texts in an update, in each process")
     learning_rate: float = Field(default=5e-3, gt=0, description="of the class vectors and the scale")
     encoder_learning_rate: float = Field(default=2e-5, gt=0, description="of the encoder, unless tune is none")
-    held_out: float = Field(
-        default=0.1, ge=0, lt=1, description="part of each base class kept aside to choose the epoch"
-    )
+    held_out: float = Field(default=0.1, ge=0, lt=1, description="part of each base class held out to choose the epoch")
     patience: int = Field(default=3, ge=1, description="stop after so many epochs without a better held-out accuracy")
 
 
@@ -70,7 +68,7 @@ class MetaSettings(_Settings):
         default=None, description="vary the classes in a training episode between these; without, always `way`"
     )
     shots: tuple[int, ...] | None = Field(
-        default=None, description="choose the support texts a class from these; without, always `shot`"
+        default=None, description="choose the support texts per class from these; without, always `shot`"
     )
     names: float = Field(
         default=0.0, ge=0, le=1, description="part of the training episodes in which classes have their name as a row"
@@ -108,8 +106,8 @@ class TrainConfig(_Settings):
     method: str = "dmin-plus"
     options: dict[str, Any] = Field(default_factory=dict, description="the method's own options")
     way: int = Field(default=5, ge=2, description="classes in an episode")
-    shot: int = Field(default=1, ge=1, description="support texts a class")
-    queries: int = Field(default=10, ge=1, description="query texts a class")
+    shot: int = Field(default=1, ge=1, description="support texts per class")
+    queries: int = Field(default=10, ge=1, description="query texts per class")
     tune: Tune = Field(default="none", description="what of the encoder learns")
     base_classes: Literal["all"] | int | tuple[str, ...] = Field(
         "all", description="classes of the memory: all training classes, so many of them, or these"

@@ -144,7 +144,7 @@ class Loop:
                 loss, accuracy = stage.loss(network, state.step)
                 if not torch.isfinite(loss):
                     raise ConfigError(
-                        f"stage {stage.number}: the loss of update {state.step + 1} is not a number; lower the learning "
+                        f"stage {stage.number}: the loss of update {state.step + 1} is NaN or infinite; lower the learning "
                         "rate (the last checkpoint is kept)"
                     )
                 self.accelerator.backward(loss)

@@ -1,4 +1,4 @@
-"""Where a stage's vectors come from: a table that was encoded once, or the encoder itself while it learns."""
+"""Encoded texts for the stages: a table that was encoded once, or token ids for the encoder while it learns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class EncodedTexts(Protocol):
 
 
 class VectorTable:
-    """Vectors [texts, d]; texts that were not encoded are not numbers, so that a mistake shows."""
+    """Vectors [texts, d]; unencoded texts are NaN, to expose misuse."""
 
     def __init__(self, size: int, rows: Sequence[int], vectors: Tensor) -> None:
         self.table = torch.full((size, vectors.shape[-1]), float("nan"), device=vectors.device)

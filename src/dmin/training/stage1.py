@@ -51,7 +51,7 @@ class BaseClassifier(nn.Module):
 
 
 class SupervisedStage:
-    """Batches of base texts, validated on texts kept aside."""
+    """Batches of base texts, validated on held-out texts."""
 
     number = 1
     title = "stage 1: base classes"

@@ -109,7 +109,7 @@ class EpisodeNetwork(nn.Module):
 
 
 class MetaStage:
-    """A batch of fresh episodes an update, validated on fixed episodes of other classes."""
+    """A batch of new episodes per update, validated on fixed episodes of other classes."""
 
     number = 2
     title = "stage 2: episodes"

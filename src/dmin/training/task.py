@@ -173,7 +173,7 @@ def choose_base(config: TrainConfig, split: ClassSplit) -> tuple[str, ...]:
 def hold_out(corpus: Corpus, classes: Sequence[str], part: float, seed: int) -> BaseTexts:
     """Divide each class's texts into those to learn from and those to validate by.
 
-    Every class keeps at least one text to learn from; a class of one text gives none away.
+    Every class keeps at least one text to learn from; of a class of one text none is held out.
     """
     random = np.random.default_rng([seed, 0])
     train: list[BaseText] = []
