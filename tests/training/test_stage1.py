@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import torch
 
-from dmin.data import Corpus
 from dmin.encoder import Encoder
 from dmin.training.config import SupervisedSettings
 from dmin.training.sources import TextSource
 from dmin.training.stage1 import BaseClassifier, SupervisedStage, memory_from
 from dmin.training.task import BaseTexts, hold_out
 from tests.conftest import word_corpus
-
-
-def test_hold_out_divides_each_class() -> None:
-    corpus = Corpus.from_mapping({"a": [f"a{n}" for n in range(20)], "b": ["b0"], "c": ["c0", "c1"]})
-    divided = hold_out(corpus, ["a", "b", "c"], 0.1, seed=1)
-    both = divided.train + divided.held_out
-    assert sorted(row for row, _ in both) == list(range(23))
-    assert [number for _, number in divided.held_out] == [0, 0, 2]
-    assert all(corpus.labels[row] == "abc"[number] for row, number in both)
-    assert hold_out(corpus, ["a", "b", "c"], 0.1, seed=1) == divided != hold_out(corpus, ["a", "b", "c"], 0.1, seed=2)
-    assert hold_out(corpus, ["a"], 0.0, seed=1).held_out == ()
 
 
 def test_memory_has_the_mean_norm_of_the_vectors() -> None:

@@ -13,10 +13,10 @@ from dmin.data import Corpus, EpisodeList
 from dmin.evaluation.comparison_plan import ComparisonPlan, Job, PreparedJob
 from dmin.evaluation.protocol import FineTuneScorer, MethodScorer, Scorer, draw_episodes, run_episodes
 from dmin.methods import FewShotMethod, FineTune, method_class
-from dmin.methods.base import Inputs
 from dmin.training import Task, TrainConfig, open_encoder, prepare_task
 from dmin.training.loop import Loop
 from dmin.training.metrics import MetricLog
+from dmin.training.sources import source_kind
 from dmin.training.train import HeadTrainer, make_accelerator
 
 FINE_TUNED_EPISODES = 50  # full fine-tuning takes so long that it gets the first of the stored episodes only
@@ -84,9 +84,8 @@ class Bench:
     def _scorer(
         self, config: TrainConfig, task: Task, method: FewShotMethod, episodes: EpisodeList
     ) -> tuple[Scorer, EpisodeList]:
-        kind: Inputs = "tokens" if method.inputs == "tokens" else "vectors"
         parts = self.trainer.parts(config) if config.tune == "none" else ("test",)
-        source = self.trainer.source(config, task, kind, parts)
+        source = self.trainer.source(config, task, source_kind(method), parts)
         if isinstance(method, FineTune) and config.tune != "none":
             some = EpisodeList(episodes.corpus_fingerprint, episodes.episodes[:FINE_TUNED_EPISODES])
             return FineTuneScorer(method, self.trainer.encoder.network, source), some

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dmin.data import ClassSplit, Corpus
-from dmin.encoder import VectorCache
 from dmin.errors import ConfigError
 from dmin.evaluation.figures import confusion_figure, save_png
-from dmin.evaluation.protocol import Cell, MethodScorer, draw_episodes, run_episodes
+from dmin.evaluation.protocol import Cell, MethodScorer, draw_episodes, encode_classes, run_episodes
 from dmin.files import write_json
 from dmin.methods import FewShotMethod, create
 from dmin.methods.base import Inputs
 from dmin.model import TrainedModel
-from dmin.training.sources import TextSource
 
 
 @dataclass(frozen=True)
@@ -54,14 +52,8 @@ def evaluate_model(
         )
         for way, shot in settings
     }  # fmt: skip
-    indices = corpus.rows_of(classes)
     kinds: list[Inputs] = ["vectors"] if model.method.inputs == "vectors" else ["vectors", "tokens"]
-    tables = {
-        kind: TextSource(
-            corpus.texts, indices, model.encoder, frozen=True, kind=kind, cache=VectorCache(), show=show
-        ).snapshot(indices)
-        for kind in kinds
-    }
+    tables = {kind: encode_classes(model, corpus, classes, kind=kind, show=show) for kind in kinds}
     cells = []
     for way, shot in settings:
         for method in with_nearest(model.method):

@@ -13,10 +13,12 @@ import torch
 from torch import Tensor
 
 from dmin.data import Corpus, Episode, EpisodeList, EpisodeSampler
-from dmin.encoder import EncoderNetwork
+from dmin.encoder import EncoderNetwork, VectorCache
 from dmin.errors import DataError
 from dmin.evaluation.statistics import Interval, mean_interval
 from dmin.methods import FewShotMethod, FineTune
+from dmin.methods.base import Inputs
+from dmin.model import TrainedModel
 from dmin.progress import progress
 from dmin.threads import one_thread
 from dmin.training.sources import EncodedTexts, TextSource
@@ -114,6 +116,15 @@ def draw_episodes(
         return found
     episodes.save(stored)
     return episodes
+
+
+def encode_classes(
+    model: TrainedModel, corpus: Corpus, classes: Iterable[str], *, kind: Inputs = "vectors", show: bool = False
+) -> EncodedTexts:
+    """All texts of some classes by the model's encoder."""
+    indices = corpus.rows_of(classes)
+    source = TextSource(corpus.texts, indices, model.encoder, frozen=True, kind=kind, cache=VectorCache(), show=show)
+    return source.snapshot(indices)
 
 
 def run_episodes(

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dmin.data import ClassSplit, Corpus, choose_split, load_corpus
-from dmin.encoder import VectorCache
-from dmin.evaluation.protocol import EpisodeResults, MethodScorer, draw_episodes, run_episodes
-from dmin.methods.base import Inputs
+from dmin.evaluation.protocol import EpisodeResults, MethodScorer, draw_episodes, encode_classes, run_episodes
 from dmin.model import TrainedModel, load_model
 from dmin.training import TrainConfig, load_config, open_corpus
-from dmin.training.sources import TextSource
+from dmin.training.sources import source_kind
 
 
 @dataclass(frozen=True)
@@ -80,9 +78,6 @@ def run_results(run: Path, way: int, shot: int, episodes: int) -> tuple[EpisodeR
     model, corpus, classes = opened.model, opened.corpus, opened.split.test
     queries = opened.config.queries if opened.config else 10
     chosen = draw_episodes(corpus, classes, way, shot, queries, episodes)
-    indices = corpus.rows_of(classes)
-    kind: Inputs = "tokens" if model.method.inputs == "tokens" else "vectors"
-    source = TextSource(corpus.texts, indices, model.encoder, frozen=True, kind=kind, cache=VectorCache())
+    texts = encode_classes(model, corpus, classes, kind=source_kind(model.method))
     title = f"{model.method.title}, {way}-way {shot}-shot on {corpus.name}"
-    scorer = MethodScorer(model.method, source.snapshot(indices))
-    return run_episodes(scorer, chosen, description=title, show=True), title
+    return run_episodes(MethodScorer(model.method, texts), chosen, description=title, show=True), title

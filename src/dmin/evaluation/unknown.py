@@ -12,16 +12,15 @@ import numpy as np
 import torch
 
 from dmin.data import Corpus, Episode
-from dmin.encoder import VectorCache
 from dmin.errors import ConfigError
 from dmin.evaluation.evaluate import EvaluationPlan
-from dmin.evaluation.protocol import TEST_SEED, draw_episodes
+from dmin.evaluation.protocol import TEST_SEED, draw_episodes, encode_classes
 from dmin.evaluation.quality import separation
 from dmin.files import write_json
 from dmin.model import TrainedModel
 from dmin.model.calibration import Calibration
 from dmin.progress import progress
-from dmin.training.sources import EncodedTexts, TextSource
+from dmin.training.sources import EncodedTexts
 
 
 def evaluate_unknown(
@@ -40,9 +39,7 @@ def evaluate_unknown(
         raise ConfigError(f"a {model.info.method} model without calibration cannot refuse: train it again")
     calibration = Calibration.from_dict(model.info.calibration)
     classes = plan.split.part(plan.part)
-    indices = plan.corpus.rows_of(classes)
-    source = TextSource(plan.corpus.texts, indices, model.encoder, frozen=True, cache=VectorCache(), show=show)
-    table = source.snapshot(indices)
+    table = encode_classes(model, plan.corpus, classes, show=show)
     found = []
     for way in plan.ways:
         if way >= len(classes):

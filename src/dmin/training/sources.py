@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dmin.encoder import Encoder, EncoderNetwork, TokenBatch, VectorCache
 from dmin.encoder.encoder import batches_by_length
-from dmin.methods import TokenStates
+from dmin.methods import FewShotMethod, TokenStates
 from dmin.methods.base import Inputs
 
 Encoded = Tensor | TokenStates  # of n texts: vectors [n, d], or the states of their tokens [n, T, d]
@@ -129,6 +129,11 @@ class TextSource:
             return VectorTable(self.size, chosen, vectors.to(self.encoder.network.device))
         states = self.encoder.token_states(ids, show_progress=show)
         return TokenTable(dict(zip(chosen, states, strict=True)))
+
+
+def source_kind(method: FewShotMethod) -> Inputs:
+    """The kind of source that a method is given: states of tokens, or vectors."""
+    return "tokens" if method.inputs == "tokens" else "vectors"
 
 
 def encode_inputs(

@@ -13,12 +13,11 @@ from torch import Tensor, nn
 from dmin.data import Corpus, Episode, EpisodeList, EpisodeSampler, VariedSampler
 from dmin.encoder import Encoder, EncoderNetwork
 from dmin.methods import EpisodeTensors, FewShotMethod
-from dmin.methods.base import Inputs
 from dmin.threads import one_thread
 from dmin.training.checkpoint import Checkpoint, LoopState
 from dmin.training.config import MetaSettings, TrainConfig
 from dmin.training.loop import Loop, LoopSettings
-from dmin.training.sources import Encoded, EncodedTexts, TextSource, TokenIds, encode_inputs, take
+from dmin.training.sources import Encoded, EncodedTexts, TextSource, TokenIds, encode_inputs, source_kind, take
 from dmin.training.task import Task
 from dmin.training.tuning import seen_words_learn, wants_bf16
 
@@ -104,8 +103,8 @@ class EpisodeNetwork(nn.Module):
 
     def forward(self, inputs: Encoded | TokenIds, batch: EpisodeBatch) -> tuple[Tensor, Tensor]:
         """Return (loss, scores [B, L, C])."""
-        kind: Inputs = "tokens" if self.method.inputs == "tokens" else "vectors"
-        return self.method.episode_loss(batch.tensors(encode_inputs(self.encoder, inputs, kind, self.bf16)))
+        encoded = encode_inputs(self.encoder, inputs, source_kind(self.method), self.bf16)
+        return self.method.episode_loss(batch.tensors(encoded))
 
 
 class MetaStage:

@@ -25,7 +25,7 @@ from dmin.training.checkpoint import Checkpoint, CheckpointStore
 from dmin.training.config import TrainConfig, differences, load_config
 from dmin.training.loop import Loop
 from dmin.training.metrics import MetricLog
-from dmin.training.sources import TextSource
+from dmin.training.sources import TextSource, source_kind
 from dmin.training.stage1 import BaseKnowledge, train_stage1
 from dmin.training.stage2 import train_stage2
 from dmin.training.task import BILSTM, Task, check_method, open_encoder, prepare_task
@@ -93,8 +93,7 @@ class HeadTrainer:
         method = build_head(config, task, self.encoder.width, knowledge)
         episodes = 0
         if method.meta_trained:
-            kind: Inputs = "tokens" if method.inputs == "tokens" else "vectors"
-            source = self.source(config, task, kind, self.parts(config))
+            source = self.source(config, task, source_kind(method), self.parts(config))
             if config.tune != "none" and method.freezes_encoder:
                 self._store_encoder(in_stage2)
             state = train_stage2(config, task, source, self.encoder, method, self.loop, resumed if in_stage2 else None)
