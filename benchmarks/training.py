@@ -22,8 +22,9 @@ from dmin.data import Corpus, load_corpus
 from dmin.encoder import Encoder
 from dmin.training.loop import LoopSettings, make_optimizer
 from dmin.training.sources import encode_inputs
-from dmin.training.stage1 import BaseClassifier, hold_out
-from dmin.training.words import seen_words_learn
+from dmin.training.stage1 import BaseClassifier
+from dmin.training.task import hold_out
+from dmin.training.tuning import seen_words_learn
 
 BATCH, UPDATES, REPETITIONS = 32, 4, 7
 LEARNED_UPDATES = 120
@@ -42,7 +43,8 @@ class Trial:
     def __init__(self) -> None:
         found, classes = corpus()
         self.name, self.encoder, self.classes = found.name, Encoder(max_length=64, device="cpu"), len(classes)
-        train, held = hold_out(found, classes, 0.1, 0)
+        divided = hold_out(found, classes, 0.1, 0)
+        train, held = divided.train, divided.held_out
         order = torch.randperm(len(train), generator=torch.Generator().manual_seed(0)).tolist()
         self.rows = self.encoder.tokenize([found.texts[train[at][0]] for at in order])
         self.labels = torch.tensor([train[at][1] for at in order])

@@ -11,7 +11,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from dmin.evaluation.comparison import Comparison, ComparisonPlan, standard_rows
+from dmin.evaluation.comparison import Comparison
+from dmin.evaluation.comparison_plan import ComparisonPlan, standard_rows
 from dmin.evaluation.statistics import holm, split_test
 from dmin.files import write_atomic
 from dmin.training import load_config

@@ -1,8 +1,10 @@
-"""Comparisons: the same episodes for all, finished cells kept, mistakes found before training."""
+"""Comparisons: the same episodes for all, finished cells kept, wrong settings found before training."""
 
 from __future__ import annotations
 
+import importlib
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +12,24 @@ import pytest
 
 from dmin.errors import ConfigError
 from dmin.evaluation.ablation import PAPER_ROWS, READING_ROWS
-from dmin.evaluation.comparison import Comparison, ComparisonPlan, Row, standard_rows
-from dmin.evaluation.output import write_outputs
+from dmin.evaluation.bench import Bench
+from dmin.evaluation.comparison import Comparison
+from dmin.evaluation.comparison_plan import ComparisonPlan, TableRow, standard_rows
+from dmin.evaluation.report import write_outputs
 from dmin.evaluation.tables import build_tables, to_markdown
 from dmin.methods import METHODS
 from dmin.training import load_config
-from dmin.training.stages import chosen_pooling
+from dmin.training.task import chosen_pooling
 
 ALL = tuple(METHODS)
+KEYS = [
+    "8cd2641657ad3e1d",
+    "0609ffd144ed3b95",
+    "a1ca6bc2e99fff82",
+    "590e495a02f336f4",
+    "dcb3d1b322a5456d",
+    "0c543d95cd61c172",
+]
 
 
 def silent(message: str) -> None:
@@ -82,10 +94,8 @@ def test_every_row_starts_from_the_same_encoder(
 def test_full_fine_tuning_says_how_many_episodes_it_had(
     data: Path, tiny_encoder_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dmin.evaluation import comparison as module
-
-    monkeypatch.setattr(module, "FINE_TUNED_EPISODES", 3)
-    rows = (Row("finetune", "finetune", {"steps": 2}), Row("nearest", "nearest"), Row("dmin", "dmin"))
+    monkeypatch.setattr("dmin.evaluation.bench.FINE_TUNED_EPISODES", 3)
+    rows = (TableRow("finetune", "finetune", {"steps": 2}), TableRow("nearest", "nearest"), TableRow("dmin", "dmin"))
     some = plan(data, tiny_encoder_folder, settings={"tune": "full"}, shots=(1,))
     made = run(ComparisonPlan(some.base, some.data, some.splits, rows, (2,), (1,), 1, 6), tmp_path)
     result = made.results()[0]
@@ -97,18 +107,22 @@ def test_full_fine_tuning_says_how_many_episodes_it_had(
     assert few.results()[0].title == "BERT fine-tune (2 episodes)"
 
 
-def test_an_interrupted_comparison_goes_on(data: Path, tiny_encoder_folder: Path, tmp_path: Path) -> None:
+def test_an_interrupted_comparison_goes_on(
+    data: Path, tiny_encoder_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chosen = plan(data, tiny_encoder_folder, ("dmin", "nearest", "logistic"))
     comparison = Comparison(chosen, tmp_path, warn=silent)
-    finished: list[int] = []
+    usual, started = Bench.run, []
 
-    def stop_after_two() -> None:
-        finished.append(1)
-        if len(finished) == 2:
+    def stop_in_the_third(bench: Bench, *job: Any) -> Any:
+        started.append(job)
+        if len(started) == 3:
             raise KeyboardInterrupt
+        return usual(bench, *job)
 
-    with pytest.raises(KeyboardInterrupt):
-        comparison.run(after_each=stop_after_two)
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Bench, "run", stop_in_the_third)
+        comparison.run()
     assert len(comparison.results()) == 2
     times = {path: path.stat().st_mtime_ns for path in (tmp_path / "cells").iterdir()}
     table = write_outputs(comparison, tmp_path, "Comparison", "dmin compare ...")[0]
@@ -133,6 +147,7 @@ def test_a_cell_of_other_settings_or_a_damaged_one_is_made_again(
     assert same.missing() == []
     path = next((tmp_path / "cells").iterdir())
     path.write_text(path.read_text()[:50])
+    same = Comparison(plan(data, tiny_encoder_folder, ("nearest",)), tmp_path, warn=notes.append)
     assert len(same.missing()) == 1 and "damaged" in notes[0]
 
 
@@ -140,8 +155,60 @@ def test_an_edited_file_is_other_data(data: Path, tiny_encoder_folder: Path, tmp
     chosen = plan(data, tiny_encoder_folder, ("nearest",))
     comparison = run(chosen, tmp_path / "out")
     assert comparison.missing() == []
+    assert Comparison(chosen, tmp_path / "out", warn=silent).missing() == []
     data.write_text(data.read_text() + "boat,sea\n")
-    assert len(comparison.missing()) == 2
+    assert len(Comparison(chosen, tmp_path / "out", warn=silent).missing()) == 2
+
+
+def test_the_work_grows_with_the_jobs_and_not_with_their_square(
+    data: Path, tiny_encoder_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Settings are built once per job, the user's file is hashed once, a stored cell is read or written once."""
+    calls: Counter[str] = Counter()
+
+    def count(name: str) -> None:
+        module, _, function = name.rpartition(".")
+        usual = getattr(importlib.import_module(module), function)
+
+        def counted(*given: Any, **named: Any) -> Any:
+            calls[function] += 1
+            return usual(*given, **named)
+
+        monkeypatch.setattr(name, counted)
+
+    count("dmin.evaluation.comparison_plan.load_config")
+    count("dmin.evaluation.comparison_plan.file_digest")
+    count("dmin.evaluation.comparison.read_json")
+    count("dmin.evaluation.comparison.write_json")
+    count("dmin.evaluation.comparison.open_corpus")
+    count("dmin.evaluation.tables.paired_test")
+    chosen = plan(data, tiny_encoder_folder, ("nearest", "logistic"), ways=(2, 3), reference="nearest")
+    for time in range(2):
+        comparison = Comparison(chosen, tmp_path, warn=silent)
+        comparison.check()
+        written: list[int] = []
+
+        def write(made: Comparison = comparison, seen: list[int] = written) -> None:
+            seen.append(len(made.results()))
+            write_outputs(made, tmp_path, "Comparison", "dmin compare")
+
+        comparison.run(after_setting=write)
+        assert comparison.missing() == [] and len(comparison.results()) == 8
+        assert written == ([2, 4, 6, 8] if time == 0 else [])
+        expected = {"load_config": 8, "file_digest": 1, "open_corpus": 1}
+        expected |= {"write_json": 8} if time == 0 else {"read_json": 8}
+        tests = calls.pop("paired_test", 0)  # two per pair of rows and setting, fewer where rows are equal
+        assert calls == expected and tests <= 8
+        calls.clear()
+
+
+def test_keys_of_stored_cells_stay_valid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that changes without a new version would throw away cells that users have computed."""
+    monkeypatch.setattr("dmin.evaluation.comparison_plan.__version__", "0.1.0")
+    rows = (*standard_rows(("dmin-plus", "ataml")), TableRow("without-dmm", "dmin", {"use_memory": False}))
+    chosen = ComparisonPlan(load_config(overrides={"stage2.batch": 4}), ("banking77",), ("s1",), rows, (5,), (1,))
+    named = ComparisonPlan(load_config(), ("banking77",), (None,), rows, (5,), (1,), start="raw", names=True)
+    assert [prepared.key for one in (chosen, named) for prepared in one.prepare()] == KEYS
 
 
 @pytest.mark.parametrize(
@@ -153,7 +220,7 @@ def test_an_edited_file_is_other_data(data: Path, tiny_encoder_folder: Path, tmp
         (("ataml",), {"ways": (3,)}, "ataml is trained for 3 classes, but only 2 validation classes"),
     ],
 )
-def test_mistakes_are_found_before_any_training(
+def test_jobs_that_cannot_work_are_refused_before_any_training(
     data: Path,
     tiny_encoder_folder: Path,
     tmp_path: Path,
@@ -178,12 +245,12 @@ def test_seeds_and_splits_are_told_apart(data: Path, tiny_encoder_folder: Path, 
     assert text.count("|") > 10 and "2 seed(s)" in text
 
 
-def test_every_row_pools_as_it_likes(data: Path, tiny_encoder_folder: Path, tmp_path: Path) -> None:
-    """DMIN-plus reads two layers of a resting encoder, the others one, unless the settings say otherwise for all."""
+def test_every_row_has_the_pooling_of_its_method(data: Path, tiny_encoder_folder: Path, tmp_path: Path) -> None:
+    """DMIN-plus reads two layers of a frozen encoder, the others one, unless the settings say otherwise for all."""
     rows = standard_rows(("dmin-plus", "nearest", "ataml"))
     some = plan(data, tiny_encoder_folder, shots=(1,))
     mixed = ComparisonPlan(some.base, some.data, some.splits, rows, (2,), (1,), 1, 6)
-    kinds = [chosen_pooling(mixed.config(job)) for job in mixed.jobs()]
+    kinds = [chosen_pooling(prepared.config) for prepared in mixed.prepare()]
     assert kinds == ["layers", "auto", "auto"]
     results = run(mixed, tmp_path / "mixed").results()
     assert len(results) == 3 and len({result.episode_hash for result in results}) == 1
@@ -197,7 +264,7 @@ def test_every_row_pools_as_it_likes(data: Path, tiny_encoder_folder: Path, tmp_
         1,
         6,
     )
-    keys, other = ([chosen.key(job) for job in chosen.jobs()] for chosen in (mixed, same))
+    keys, other = ([prepared.key for prepared in chosen.prepare()] for chosen in (mixed, same))
     assert keys[0] == other[0] and keys[1] != other[1] and keys[2] == other[2]  # a method on tokens does not pool
     assert len(run(same, tmp_path / "same").results()) == 3
     tuned = load_config(overrides=some.base.model_dump() | {"tune": "full", "method": "dmin-plus"})
@@ -222,7 +289,7 @@ def test_names_for_every_row(data: Path, tiny_encoder_folder: Path, tmp_path: Pa
 def test_ablation_rows_build_and_differ(data: Path, tiny_encoder_folder: Path, tmp_path: Path) -> None:
     some = plan(data, tiny_encoder_folder, shots=(1,))
     kept = (row for row in PAPER_ROWS + READING_ROWS if row.name != "capsules-8")
-    rows = (*kept, Row("capsules-6", "dmin", {"capsules": 6}, "6 capsules"))
+    rows = (*kept, TableRow("capsules-6", "dmin", {"capsules": 6}, "6 capsules"))
     made = run(ComparisonPlan(some.base, some.data, some.splits, rows, (2,), (1,), 1, 6), tmp_path)
     assert len(made.results()) == 13
     names = {row.name for row in PAPER_ROWS}

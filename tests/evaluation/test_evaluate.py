@@ -48,7 +48,7 @@ def test_everything_is_written(model: TrainedModel, tmp_path: Path) -> None:
     assert [cell.results.accuracies for cell in again] == [cell.results.accuracies for cell in cells]
 
 
-def test_mistakes(model: TrainedModel, tmp_path: Path) -> None:
+def test_a_plan_that_cannot_work_is_refused_before_anything_is_written(model: TrainedModel, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="5-way episodes need 5 classes, but there are 4"):
         evaluate_model(model, EvaluationPlan(CORPUS, NAME, SPLIT, [5], [1], 3, 4), tmp_path, warn=pytest.fail)
     with pytest.raises(ConfigError, match="--episodes 0"):

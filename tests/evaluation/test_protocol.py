@@ -63,7 +63,7 @@ def test_stored_episodes_are_reused_and_guarded(tmp_path: Path) -> None:
 
 def test_a_score_that_is_no_number_is_an_error() -> None:
     episodes = draw_episodes(CORPUS, CORPUS.classes, 3, 1, 4, 1)
-    with pytest.raises(DataError, match="not a number"):
+    with pytest.raises(DataError, match="NaN or infinite"):
         run_episodes(lambda episode: constant(episode) / 0, episodes)
 
 

@@ -8,12 +8,18 @@ import io
 import numpy as np
 import pytest
 
-from dmin.evaluation.comparison import ComparisonPlan, Job, JobResult, Row
+from dmin.evaluation.bench import JobResult
+from dmin.evaluation.comparison_plan import ComparisonPlan, Job, TableRow
 from dmin.evaluation.statistics import mean_interval, split_test
 from dmin.evaluation.tables import ComparisonTable, build_tables, to_costs, to_csv, to_latex, to_markdown
 from dmin.training import load_config
 
-ROWS = (Row("dmin", "dmin"), Row("worse", "nearest", title="worse_row"), Row("same", "nearest"), Row("better", "lwof"))
+ROWS = (
+    TableRow("dmin", "dmin"),
+    TableRow("worse", "nearest", title="worse_row"),
+    TableRow("same", "nearest"),
+    TableRow("better", "lwof"),
+)
 
 
 def made_up(splits: tuple[str, ...] = ("s1",)) -> tuple[ComparisonTable, list[JobResult]]:

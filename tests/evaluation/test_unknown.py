@@ -1,4 +1,4 @@
-"""Queries that belong to no class of the episode."""
+"""Queries of classes outside the episode."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dmin.encoder import Encoder
 from dmin.errors import ConfigError
 from dmin.evaluation import EvaluationPlan
 from dmin.evaluation.protocol import draw_episodes
-from dmin.evaluation.unknown import draw_strangers, evaluate_unknown
+from dmin.evaluation.unknown import draw_unknown, evaluate_unknown
 from dmin.methods import create
 from dmin.model import HeadInfo, TrainedModel
 from dmin.model.calibration import Calibration
@@ -35,10 +35,10 @@ def plan(way: int = 3) -> EvaluationPlan:
     return EvaluationPlan(CORPUS, "seed-0", SPLIT, (way,), (2,), episodes=6, queries=4)
 
 
-def test_strangers_come_from_other_classes_and_are_the_same_every_time() -> None:
+def test_unknown_queries_come_from_other_classes_and_are_the_same_every_time() -> None:
     for number, episode in enumerate(draw_episodes(CORPUS, SPLIT.test, 3, 2, 4, 5)):
-        drawn = draw_strangers(CORPUS, SPLIT.test, episode, number)
-        assert drawn == draw_strangers(CORPUS, SPLIT.test, episode, number) and len(drawn) == 12
+        drawn = draw_unknown(CORPUS, SPLIT.test, episode, number)
+        assert drawn == draw_unknown(CORPUS, SPLIT.test, episode, number) and len(drawn) == 12
         labels = {CORPUS.labels[row] for row in drawn}
         assert labels <= set(SPLIT.test) and not labels & set(episode.classes)
 
@@ -48,7 +48,7 @@ def test_figures_of_each_rate(tiny_encoder: Encoder, tmp_path: Path) -> None:
     assert np.isnan(none["auroc"]) and none["unknown_refused"] == 0.0
     assert none["right"] == none["known_right"]
     assert 0 <= half["auroc"] <= 1 and half["known_right"] == none["known_right"]
-    # Half of all queries are strangers: what is right in all is the mean of both kinds.
+    # Half of all queries are unknown: what is right in all is the mean of both kinds.
     assert half["right"] == pytest.approx((half["known_right"] + half["unknown_refused"]) / 2)
     assert [row["rate"] for row in json.loads((tmp_path / "unknown.json").read_text())] == [0.0, 0.5]
 
@@ -61,5 +61,5 @@ def test_a_cut_above_all_refuses_all(tiny_encoder: Encoder, tmp_path: Path) -> N
 def test_what_cannot_be_done_is_said(tiny_encoder: Encoder, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="without calibration cannot refuse"):
         evaluate_unknown(model(tiny_encoder, None), plan(), [0.5], tmp_path)
-    with pytest.raises(ConfigError, match="leave none to play the unknown"):
+    with pytest.raises(ConfigError, match="leave none for unknown queries"):
         evaluate_unknown(model(tiny_encoder), plan(way=7), [0.5], tmp_path)

@@ -8,7 +8,7 @@ from dmin.encoder import Encoder
 from dmin.model import load_model, shipped_head
 
 
-def test_it_is_small_whole_and_belongs_to_the_embedded_encoder(embedded_encoder: Encoder) -> None:
+def test_it_is_small_and_fits_the_embedded_encoder(embedded_encoder: Encoder) -> None:
     folder = shipped_head()
     assert sum(path.stat().st_size for path in folder.iterdir()) < 3_000_000
     model = load_model(folder, device="cpu")

@@ -1,4 +1,4 @@
-"""What cosines mean: fitted on made-up cosines whose truth is known, then on a real head."""
+"""Calibration, fitted on made-up cosines of known temperature, then on a real head."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dmin.evaluation.quality import reliability
 from dmin.methods import DMINPlus, FewShotMethod, create
 from dmin.model.calibration import Calibration
 from dmin.training.calibrate import Scored, best_name_weight, calibrate, fit_base_offset, fit_refusal, fit_temperature
-from dmin.training.small_tasks import Task as SmallTask
+from dmin.training.small_tasks import CalibrationTask
 
 
 def cosines_of(scale: float, classes: int, texts: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -51,7 +51,7 @@ def test_growth_is_learned_and_training_classes_have_a_level_of_their_own() -> N
     assert per_example == pytest.approx(2.0, abs=0.8)
 
 
-def test_calibrated_probabilities_mean_what_they_say() -> None:
+def test_calibrated_probabilities_have_a_small_calibration_error() -> None:
     tasks = [Scored(*cosines_of(9.0, size, 2000, seed), 5) for seed, size in enumerate([5, 10, 20, 40])]
     found = Calibration(*fit_temperature(tasks), 0.1, 0.0, 0.0, 1.0)
     cosines, labels = cosines_of(9.0, 30, 4000, 99)
@@ -60,16 +60,16 @@ def test_calibrated_probabilities_mean_what_they_say() -> None:
         assert (reliability(best.values.numpy(), (best.indices == labels).numpy()).error < 0.03) == good
 
 
-def test_refusal_takes_the_part_that_tells_strangers_apart() -> None:
+def test_false_rejections_balance_with_unknown_texts_rejected() -> None:
     random = np.random.default_rng(0)
 
-    def sample(strange: float) -> Any:
-        draw = [random.normal(mean, 0.05, 400) for mean in (0.6, 0.6, strange)]
+    def sample(unknown: float) -> Any:
+        draw = [random.normal(mean, 0.05, 400) for mean in (0.6, 0.6, unknown)]
         return (2, *(torch.from_numpy(values) for values in draw))
 
     near, far = fit_refusal([sample(0.55)] * 4), fit_refusal([sample(0.0)] * 4)
-    assert near[0] == 0.1  # strangers look alike: as strict as is allowed
-    assert far[0] == 0.02  # strangers look different: nothing that belongs need be refused
+    assert near[0] == 0.1  # unknown texts look alike: as strict as is allowed
+    assert far[0] == 0.02  # unknown texts look different: few false rejections are needed
     assert far[2] == 0 and far[1] == pytest.approx(0.6 - 0.05 * 2.05, abs=0.02)
 
 
@@ -154,7 +154,9 @@ def test_base_classes_get_what_they_lack() -> None:
     memory = directions[:4] + 0.9 * torch.roll(directions[4:], 1, 0)
     method = create("dmin", 8, way=2, shot=1, base_memory=memory, use_memory=False, use_query=False, capsules=2)
     asked = directions[:4] + 0.9 * directions[4:].roll(2, 0)
-    novel = SmallTask(asked[:2].unsqueeze(1) + 0.8, asked[:2].unsqueeze(1), asked[:2] + 0.8, torch.arange(2), asked[2:])
+    novel = CalibrationTask(
+        asked[:2].unsqueeze(1) + 0.8, asked[:2].unsqueeze(1), asked[:2] + 0.8, torch.arange(2), asked[2:]
+    )
     offset, slope = fit_base_offset(method, [novel], asked, torch.arange(4))
     assert offset > 0 and slope == 0  # one number of examples says nothing about growth
 
@@ -163,5 +165,5 @@ def test_where_the_weight_of_a_name_changes_nothing_it_is_one() -> None:
     """Prototypical Networks count every row as one example."""
     rows = torch.eye(4)
     own, other = rows[:2], rows[2:]
-    task = SmallTask(own.unsqueeze(1), own.unsqueeze(1), own, torch.arange(2), other)
+    task = CalibrationTask(own.unsqueeze(1), own.unsqueeze(1), own, torch.arange(2), other)
     assert best_name_weight(create("prototypical", 4, way=2, shot=1), [task]) == 1.0

@@ -4,22 +4,12 @@ from __future__ import annotations
 
 import torch
 
-from dmin.data import Corpus
 from dmin.encoder import Encoder
 from dmin.training.config import SupervisedSettings
 from dmin.training.sources import TextSource
-from dmin.training.stage1 import BaseClassifier, SupervisedStage, hold_out, memory_from
+from dmin.training.stage1 import BaseClassifier, SupervisedStage, memory_from
+from dmin.training.task import BaseTexts, hold_out
 from tests.conftest import word_corpus
-
-
-def test_hold_out_divides_each_class() -> None:
-    corpus = Corpus.from_mapping({"a": [f"a{n}" for n in range(20)], "b": ["b0"], "c": ["c0", "c1"]})
-    train, held = hold_out(corpus, ["a", "b", "c"], 0.1, seed=1)
-    assert sorted(row for row, _ in train + held) == list(range(23))
-    assert [number for _, number in held] == [0, 0, 2]
-    assert all(corpus.labels[row] == "abc"[number] for row, number in train + held)
-    assert hold_out(corpus, ["a", "b", "c"], 0.1, seed=1) == (train, held) != hold_out(corpus, ["a"], 0.1, seed=2)
-    assert hold_out(corpus, ["a"], 0.0, seed=1)[1] == []
 
 
 def test_memory_has_the_mean_norm_of_the_vectors() -> None:
@@ -34,9 +24,16 @@ def stage(tiny_encoder: Encoder, processes: int = 1, process: int = 0, batch: in
     source = TextSource(corpus.texts, range(len(corpus.texts)), tiny_encoder, frozen=True)
     network = BaseClassifier(None, 4, tiny_encoder.width)
     settings = SupervisedSettings(batch=batch, epochs=3, held_out=0.25)
-    return SupervisedStage(
-        network, source, corpus, corpus.classes, settings, seed=0, processes=processes, process=process
-    )
+    texts = hold_out(corpus, corpus.classes, settings.held_out, 0)
+    return SupervisedStage(network, source, texts, settings, seed=0, processes=processes, process=process)
+
+
+def test_without_held_out_texts_the_training_texts_validate(tiny_encoder: Encoder) -> None:
+    corpus = word_corpus(classes=2)
+    source = TextSource(corpus.texts, range(len(corpus.texts)), tiny_encoder, frozen=True)
+    texts = BaseTexts(((3, 0), (20, 1)), ())
+    one = SupervisedStage(BaseClassifier(None, 2, 24), source, texts, SupervisedSettings(), seed=0)
+    assert one.held_rows.tolist() == [3, 20] and one.held_labels.tolist() == [0, 1]
 
 
 def test_an_epoch_sees_every_text_once(tiny_encoder: Encoder) -> None:

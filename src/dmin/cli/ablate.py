@@ -40,7 +40,7 @@ def ablate(
     if method not in ("dmin", "dmin-plus"):
         raise unknown_name("--method", method, ("dmin", "dmin-plus"))
     from dmin.evaluation.ablation import PAPER_ROWS, PLUS_ROWS, READING_ROWS
-    from dmin.evaluation.comparison import ComparisonPlan
+    from dmin.evaluation.comparison_plan import ComparisonPlan
     from dmin.training import load_config
 
     given = {"tune": tune or "none", "stage2.episodes": train_episodes}

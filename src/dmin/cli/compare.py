@@ -16,7 +16,8 @@ from dmin.cli.common import numbers, parse_settings, plain_warnings, print_table
 from dmin.errors import ConfigError, TrainingInterruptedError, unknown_name
 
 if TYPE_CHECKING:
-    from dmin.evaluation.comparison import Comparison, ComparisonPlan
+    from dmin.evaluation.comparison import Comparison
+    from dmin.evaluation.comparison_plan import ComparisonPlan
     from dmin.training import TrainConfig
 
 DEFAULT_TEST_EPISODES = 300
@@ -66,7 +67,7 @@ def compare(
     if seeds < 1 or (episodes is not None and episodes < 2):
         raise ConfigError("--seeds must be at least 1 and --episodes at least 2")
 
-    from dmin.evaluation.comparison import ComparisonPlan, standard_rows
+    from dmin.evaluation.comparison_plan import ComparisonPlan, standard_rows
 
     base = _settings({"tune": tune, "encoder": encoder, "stage2.episodes": train_episodes}, settings, preset)
     sets = listed(data) or [base.data]
@@ -113,9 +114,9 @@ def _refuse_fixed(overrides: dict[str, Any]) -> None:
 
 
 def run_plan(plan: ComparisonPlan, folder: Path, title: str) -> None:
-    """Run a plan, writing its outputs after every cell; shared with `dmin ablate`."""
+    """Run a plan, writing its outputs after every setting; shared with `dmin ablate`."""
     from dmin.evaluation.comparison import Comparison
-    from dmin.evaluation.output import write_outputs
+    from dmin.evaluation.report import write_outputs
 
     command = "dmin " + shlex.join(sys.argv[1:]) if sys.argv[1:] else "dmin"
     with plain_warnings():
@@ -130,7 +131,7 @@ def run_plan(plan: ComparisonPlan, folder: Path, title: str) -> None:
 
 def _work(comparison: Comparison, write: Callable[[], Any], command: str) -> None:
     try:
-        comparison.run(after_each=write)
+        comparison.run(after_setting=write)
     except KeyboardInterrupt as error:
         write()
         left = len(comparison.missing())

@@ -138,35 +138,21 @@ def _measure(name: str, given: EpisodeOptions) -> None:
 
 def _open(name: str, given: EpisodeOptions) -> tuple[TrainedModel, EvaluationPlan, Path]:
     """The model, what it is measured on, and where the results go."""
-    from dmin.data import choose_split, load_corpus
     from dmin.evaluation import EvaluationPlan
-    from dmin.model import load_model
-    from dmin.training import load_config
+    from dmin.evaluation.runs import open_run
 
-    run = Path(name)
-    if run.name == "model" and (run.parent / "config.yaml").is_file():
-        run = run.parent
-    stored = run / "config.yaml"
-    trained = load_config(stored) if stored.is_file() else None
-    same_data = given.data is None or (trained is not None and given.data == trained.data)
-    text_column, label_column = given.text_column, given.label_column
-    split, split_seed = given.split, given.split_seed
-    if trained is not None and same_data:
-        text_column, label_column = trained.text_column, trained.label_column
-        if split is None and split_seed is None:
-            split, split_seed = trained.split, trained.split_seed
-    model = load_model(name, device=given.device)
-    chosen = given.data or (trained.data if trained else str(model.info.trained_on.get("data", "starter")))
-    corpus = load_corpus(chosen, text_column=text_column, label_column=label_column)
-    split_sizes = sizes(given.split_sizes)
-    if split_sizes is None and trained is not None and same_data and split is None:
-        split_sizes = trained.split_sizes
-    split_name, classes = choose_split(corpus, split, split_seed, split_sizes)
+    opened = open_run(
+        name, data=given.data, split=given.split, split_seed=given.split_seed, split_sizes=sizes(given.split_sizes),
+        text_column=given.text_column, label_column=given.label_column, device=given.device,
+    )  # fmt: skip
+    model, corpus = opened.model, opened.corpus
     tied = model.method.traits.tied_to  # ATAML has one C, HATT one K
     ways = numbers(given.way, "--way") if given.way else [model.info.way] if tied == "way" else [5, 10]
     shots = numbers(given.shot, "--shot") if given.shot else [model.info.shot] if tied == "shot" else [1, 5]
-    plan = EvaluationPlan(corpus, split_name, classes, ways, shots, given.episodes, given.queries, given.part)
-    return model, plan, given.out or (run if same_data else run / corpus.name)
+    plan = EvaluationPlan(
+        corpus, opened.split_name, opened.split, ways, shots, given.episodes, given.queries, given.part
+    )
+    return model, plan, given.out or (opened.folder if opened.own_data else opened.folder / corpus.name)
 
 
 def _print_unknown(rows: list[dict[str, float]], folder: Path) -> None:

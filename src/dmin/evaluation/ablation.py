@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from dmin.evaluation.comparison import Row
+from dmin.evaluation.comparison_plan import TableRow
 
 PAPER_ROWS = (
-    Row("without-dmm", "dmin", {"use_memory": False}, "w/o DMM, 3 iterations"),
-    Row("without-qim", "dmin", {"use_query": False}, "w/o QIM, 3 iterations"),
-    Row("iterations-1", "dmin", {"iterations": 1}, "DMIN, 1 iteration"),
-    Row("iterations-2", "dmin", {"iterations": 2}, "DMIN, 2 iterations"),
-    Row("dmin", "dmin", {}, "DMIN, 3 iterations"),
-    Row("static-memory", "dmin", {"memory_iterations": 1}, "static memory (DMM's couplings stay at their first value)"),
+    TableRow("without-dmm", "dmin", {"use_memory": False}, "w/o DMM, 3 iterations"),
+    TableRow("without-qim", "dmin", {"use_query": False}, "w/o QIM, 3 iterations"),
+    TableRow("iterations-1", "dmin", {"iterations": 1}, "DMIN, 1 iteration"),
+    TableRow("iterations-2", "dmin", {"iterations": 2}, "DMIN, 2 iterations"),
+    TableRow("dmin", "dmin", {}, "DMIN, 3 iterations"),
+    TableRow(
+        "static-memory", "dmin", {"memory_iterations": 1}, "static memory (DMM's couplings stay at their first value)"
+    ),
 )
 PLUS_ROWS = (
-    Row("dmin-plus", "dmin-plus", {}, "DMIN-plus"),
-    Row("without-layers", "dmin-plus", {}, "w/o the middle layer (mean pooling)", {"pooling": "mean"}),
-    Row("without-map", "dmin-plus", {"project": False}, "w/o the map"),
-    Row("without-centre", "dmin-plus", {"centre": False}, "w/o centring"),
-    Row("without-memory", "dmin-plus", {"use_memory": False}, "w/o the memory"),
-    Row("without-query", "dmin-plus", {"use_query": False}, "w/o the query's say (prototypes)"),
-    Row("untrained", "dmin-plus", {"project": False, "use_memory": False}, "the query's say alone"),
-    Row("contrast", "dmin-plus", {"contrast": 20}, "with the contrast of the classes"),
+    TableRow("dmin-plus", "dmin-plus", {}, "DMIN-plus"),
+    TableRow("without-layers", "dmin-plus", {}, "w/o the middle layer (mean pooling)", {"pooling": "mean"}),
+    TableRow("without-map", "dmin-plus", {"project": False}, "w/o the map"),
+    TableRow("without-centre", "dmin-plus", {"centre": False}, "w/o centring"),
+    TableRow("without-memory", "dmin-plus", {"use_memory": False}, "w/o the memory"),
+    TableRow("without-query", "dmin-plus", {"use_query": False}, "w/o the query's say (prototypes)"),
+    TableRow("untrained", "dmin-plus", {"project": False, "use_memory": False}, "the query's say alone"),
+    TableRow("contrast", "dmin-plus", {"contrast": 20}, "with the contrast of the classes"),
 )
 READING_ROWS = (
-    Row("softmax-memory", "dmin", {"softmax_over": "memory"}, "softmax over memory"),
-    Row("capsules-1", "dmin", {"capsules": 1}, "1 capsule"),
-    Row("capsules-2", "dmin", {"capsules": 2}, "2 capsules"),
-    Row("capsules-8", "dmin", {"capsules": 8}, "8 capsules"),
-    Row("shared-routing", "dmin", {"share_routing": True}, "shared routing weights"),
-    Row("masked-rows", "dmin", {"mask_own_rows": True}, "own base rows masked in training"),
-    Row("frozen-memory", "dmin", {"tune_memory": False}, "W_base kept as stage 1 left it"),
+    TableRow("softmax-memory", "dmin", {"softmax_over": "memory"}, "softmax over memory"),
+    TableRow("capsules-1", "dmin", {"capsules": 1}, "1 capsule"),
+    TableRow("capsules-2", "dmin", {"capsules": 2}, "2 capsules"),
+    TableRow("capsules-8", "dmin", {"capsules": 8}, "8 capsules"),
+    TableRow("shared-routing", "dmin", {"share_routing": True}, "shared routing weights"),
+    TableRow("masked-rows", "dmin", {"mask_own_rows": True}, "own base rows masked in training"),
+    TableRow("frozen-memory", "dmin", {"tune_memory": False}, "W_base kept as stage 1 left it"),
 )

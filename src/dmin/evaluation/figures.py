@@ -1,4 +1,4 @@
-"""Pictures: learning curves and confusion, on plain matplotlib figures (no global state)."""
+"""Figures: confusion, learning curves, bars, t-SNE, reliability, refusal; on plain matplotlib (no global state)."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def bars_figure(groups: Sequence[str], rows: Mapping[str, Sequence[tuple[float, 
 
 
 def embedding_figure(halves: Sequence[tuple[str, Any, float]], classes: Sequence[str], labels: Sequence[int]) -> Figure:
-    """Points [n, 2] coloured by class, side by side; each half with its title and separation score."""
+    """Points [n, 2] coloured by class, side by side; each half with its title and silhouette."""
     figure = Figure(figsize=(9.6, 5.0), layout="constrained")
     colours = colormaps["tab20" if len(classes) > 10 else "tab10"]
     for column, (title, points, score) in enumerate(halves, 1):
@@ -104,10 +104,10 @@ def embedding_figure(halves: Sequence[tuple[str, Any, float]], classes: Sequence
     return figure
 
 
-def save_png(figure: Figure, path: Path, dpi: int = 130) -> None:
+def save_png(figure: Figure, path: Path) -> None:
     """Write a figure as PNG, atomically."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=dpi)
+    figure.savefig(buffer, format="png", dpi=130)
     write_atomic(path, buffer.getvalue())
 
 
@@ -120,7 +120,7 @@ def svg_text(figure: Figure) -> str:
 
 
 def reliability_figure(before: Reliability, after: Reliability) -> Figure:
-    """Accuracy against confidence, before and after calibration; on the diagonal a probability means what it says."""
+    """Accuracy against confidence, before and after calibration; on the diagonal, probabilities are calibrated."""
     figure = Figure(figsize=(8.4, 3.9), layout="constrained")
     for column, (title, found) in enumerate((("the head's own scale", before), ("calibrated", after)), 1):
         axes = figure.add_subplot(1, 2, column)
@@ -137,14 +137,14 @@ def reliability_figure(before: Reliability, after: Reliability) -> Figure:
     return figure
 
 
-def refusal_figure(belongs: Any, strangers: Any, threshold: float | None) -> Figure:
-    """The highest cosines of what belongs and of what does not, with the threshold between them."""
+def refusal_figure(known: Any, unknown: Any, threshold: float | None) -> Figure:
+    """Histograms of the highest cosines of known and of out-of-scope texts, with the threshold."""
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.add_subplot()
-    low = float(min(np.min(belongs), np.min(strangers)))
+    low = float(min(np.min(known), np.min(unknown)))
     bins = np.linspace(low, 1.0, 50).tolist()
-    axes.hist(belongs, bins, density=True, alpha=0.6, color=ACCENT, label=f"belongs ({len(belongs)} texts)")
-    axes.hist(strangers, bins, density=True, alpha=0.6, color=PALE, label=f"belongs nowhere ({len(strangers)})")
+    axes.hist(known, bins, density=True, alpha=0.6, color=ACCENT, label=f"of the classes ({len(known)} texts)")
+    axes.hist(unknown, bins, density=True, alpha=0.6, color=PALE, label=f"out of scope ({len(unknown)} texts)")
     if threshold is not None:
         axes.axvline(threshold, color=INK, linestyle="--", linewidth=1, label=f"refused below {threshold:.2f}")
     axes.set_xlabel("highest cosine to a class")

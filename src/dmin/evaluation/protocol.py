@@ -13,10 +13,12 @@ import torch
 from torch import Tensor
 
 from dmin.data import Corpus, Episode, EpisodeList, EpisodeSampler
-from dmin.encoder import EncoderNetwork
+from dmin.encoder import EncoderNetwork, VectorCache
 from dmin.errors import DataError
 from dmin.evaluation.statistics import Interval, mean_interval
 from dmin.methods import FewShotMethod, FineTunesEncoder
+from dmin.methods.base import Inputs
+from dmin.model import TrainedModel
 from dmin.progress import progress
 from dmin.threads import one_thread
 from dmin.training.sources import EncodedTexts, TextSource
@@ -58,12 +60,12 @@ class FineTuneScorer:
 class EpisodeResults:
     """What a method did on a list of episodes."""
 
-    accuracies: list[float] = field(default_factory=list)  # one an episode
+    accuracies: list[float] = field(default_factory=list)  # one per episode
     confusion: Counter[tuple[str, str]] = field(default_factory=Counter)  # (true class, answer) -> queries
 
     @property
     def interval(self) -> Interval:
-        """Mean accuracy with its 95 % interval over episodes."""
+        """Mean accuracy with its 95 % confidence interval over episodes."""
         return mean_interval(self.accuracies)
 
     def per_class(self) -> dict[str, tuple[float, int]]:
@@ -102,7 +104,7 @@ def draw_episodes(
 ) -> EpisodeList:
     """The first `count` test episodes of a setting; with `stored`, read from there or written there.
 
-    A stored list that belongs to other texts or another number of episodes is an error, not silently replaced.
+    A stored list of other texts or another number of episodes is an error, not silently replaced.
     """
     episodes = EpisodeSampler(corpus, list(classes), way, shot, queries, TEST_SEED).take(count)
     if stored is None:
@@ -116,6 +118,15 @@ def draw_episodes(
     return episodes
 
 
+def encode_classes(
+    model: TrainedModel, corpus: Corpus, classes: Iterable[str], *, kind: Inputs = "vectors", show: bool = False
+) -> EncodedTexts:
+    """All texts of some classes by the model's encoder."""
+    indices = corpus.rows_of(classes)
+    source = TextSource(corpus.texts, indices, model.encoder, frozen=True, kind=kind, cache=VectorCache(), show=show)
+    return source.snapshot(indices)
+
+
 def run_episodes(
     scorer: Scorer, episodes: EpisodeList, *, description: str = "evaluating", show: bool = False
 ) -> EpisodeResults:
@@ -126,7 +137,7 @@ def run_episodes(
         for episode in episodes:
             scores = scorer(episode)
             if not torch.isfinite(scores).all():
-                raise DataError(f"{description}: a score is not a number; are the model's weights damaged?")
+                raise DataError(f"{description}: a score is NaN or infinite; are the model's weights damaged?")
             answers = scores.argmax(dim=-1).cpu().numpy()
             labels = np.array(episode.query_labels)
             results.accuracies.append(float((answers == labels).mean()))

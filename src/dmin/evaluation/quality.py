@@ -1,4 +1,4 @@
-"""How good answers are: accuracy and F1, whether probabilities can be believed, whether strangers are told apart."""
+"""Quality of answers: accuracy and F1, calibration error, separation of known from out-of-scope texts."""
 
 from __future__ import annotations
 
@@ -78,22 +78,22 @@ def reliability(probabilities: Any, right: Any, bins: int = BINS) -> Reliability
 
 @dataclass(frozen=True)
 class Separation:
-    """How well the highest cosine tells what belongs from what does not."""
+    """How well the highest cosine separates texts of the classes (`belongs`) from out-of-scope ones (`strangers`)."""
 
     auroc: float
-    fpr95: float  # strangers accepted when 95 % of what belongs is accepted
-    belongs: int
+    fpr95: float  # FPR at 95 % TPR: out-of-scope texts accepted when 95 % of the others are
+    belongs: int  # numbers of texts; named as in `assessment.json`
     strangers: int
 
 
-def separation(belongs: Any, strangers: Any) -> Separation:
-    """AUROC and false positive rate at 95 % recall of a score that should be higher for what belongs."""
+def separation(known: Any, unknown: Any) -> Separation:
+    """AUROC and FPR at 95 % TPR of a score that should be higher for texts of the classes than for others."""
     from scipy.stats import rankdata
 
-    inside, outside = np.asarray(belongs, dtype=float), np.asarray(strangers, dtype=float)
+    inside, outside = np.asarray(known, dtype=float), np.asarray(unknown, dtype=float)
     ranks = rankdata(np.concatenate([inside, outside]))[: len(inside)].sum()
     area = (ranks - len(inside) * (len(inside) + 1) / 2) / (len(inside) * len(outside))
-    cut = np.sort(inside)[int(np.floor(0.05 * len(inside)))]  # at least 95 % of what belongs lies at or above it
+    cut = np.sort(inside)[int(np.floor(0.05 * len(inside)))]  # at least 95 % of the known lie at or above it
     return Separation(float(area), float((outside >= cut).mean()), len(inside), len(outside))
 
 

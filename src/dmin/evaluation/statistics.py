@@ -1,4 +1,4 @@
-"""Honest numbers: a mean never goes without its interval, a difference never without its test."""
+"""Statistics over episodes: confidence intervals, paired tests, Holm's correction."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class Interval:
         return f"{100 * self.mean:.1f} ± {100 * self.half_width:.1f}"
 
 
-def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
-    """Mean with Student's t interval; with one value the half width is not a number."""
+def mean_interval(values: Sequence[float]) -> Interval:
+    """Mean with Student's 95 % t interval; with one value the half width is NaN."""
     data = np.asarray(values, dtype=float)
     if data.size == 0:
         raise ValueError("no values")
     if data.size == 1:
         return Interval(float(data[0]), float("nan"))
     error = data.std(ddof=1) / np.sqrt(data.size)
-    return Interval(float(data.mean()), float(stats.t.ppf(0.5 + confidence / 2, data.size - 1) * error))
+    return Interval(float(data.mean()), float(stats.t.ppf(0.975, data.size - 1) * error))
 
 
 def spread(values: Sequence[float]) -> float:
-    """Standard deviation over repetitions (seeds); not a number with fewer than two."""
+    """Standard deviation over repetitions (seeds); NaN with fewer than two."""
     return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
 
 

@@ -7,16 +7,27 @@ import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from dmin.evaluation.comparison import ComparisonPlan, JobResult
-from dmin.evaluation.statistics import ALPHA, Interval, holm, mean_interval, paired_test, split_test, spread
+from dmin.evaluation.bench import JobResult
+from dmin.evaluation.comparison_plan import ComparisonPlan
+from dmin.evaluation.statistics import (
+    ALPHA,
+    Interval,
+    PairedTest,
+    holm,
+    mean_interval,
+    paired_test,
+    split_test,
+    spread,
+)
 
 Setting = tuple[int, int]  # way, shot
 
 
 @dataclass(frozen=True)
 class TableCell:
-    """One number of a table, with what is known about it."""
+    """One number of a table, with its interval, cost and tests."""
 
     interval: Interval
     seed_spread: float  # standard deviation of the means over seeds
@@ -70,21 +81,21 @@ class ComparisonTable:
 
 
 def build_tables(plan: ComparisonPlan, results: Sequence[JobResult]) -> list[ComparisonTable]:
-    """One table a data set."""
+    """One table per data set."""
     return [_build(plan, data, [result for result in results if result.job.data == data]) for data in plan.data]
 
 
 def _build(plan: ComparisonPlan, data: str, results: Sequence[JobResult]) -> ComparisonTable:
     settings = tuple((way, shot) for way in plan.ways for shot in plan.shots)
     splits = tuple(dict.fromkeys(result.split_name for result in results))
-    titles = {row.name: next((r.title for r in results if r.job.row.name == row.name), row.title or row.name)
-              for row in plan.rows}  # fmt: skip
+    titles = {row.name: row.title or row.name for row in plan.rows}
+    titles |= {r.job.row.name: r.title for r in reversed(results)}
+    by_cell: dict[tuple[str, Setting], list[JobResult]] = {}
+    for result in results:
+        by_cell.setdefault((result.job.row.name, (result.job.way, result.job.shot)), []).append(result)
     cells: dict[tuple[str, Setting], TableCell] = {}
     for setting in settings:
-        column = {
-            row.name: [r for r in results if r.job.row.name == row.name and (r.job.way, r.job.shot) == setting]
-            for row in plan.rows
-        }
+        column = {row.name: by_cell.get((row.name, setting), []) for row in plan.rows}
         full = {name: found for name, found in column.items() if len(found) == len(plan.splits) * plan.seeds}
         tests = _tests(plan.reference, full)
         best = max((_interval(found).mean for found in full.values()), default=None)
@@ -136,7 +147,8 @@ def _tests(
         if single:
             (a,), (b,) = ours.values(), theirs.values()
             count = min(len(a), len(b))  # full fine-tuning has the first of the shared episodes only
-            forward, backward = paired_test(a[:count], b[:count]), paired_test(b[:count], a[:count])
+            first, second = tuple(a[:count]), tuple(b[:count])
+            forward, backward = _paired_test(first, second), _paired_test(second, first)
             plain[name], corrected_input[name], reverse[name] = (
                 forward.t_p,
                 forward.permutation_p,
@@ -148,6 +160,11 @@ def _tests(
             reverse[name] = split_test(means[1], means[0])
     corrected, turned = holm(corrected_input), holm(reverse)
     return {name: (plain[name], corrected[name], turned[name]) for name in plain}
+
+
+@lru_cache(maxsize=4096)  # tables are written again and again while a comparison grows
+def _paired_test(first: tuple[float, ...], second: tuple[float, ...]) -> PairedTest:
+    return paired_test(first, second)
 
 
 def _note(plan: ComparisonPlan, splits: Sequence[str]) -> str:
@@ -164,9 +181,9 @@ def _note(plan: ComparisonPlan, splits: Sequence[str]) -> str:
     )
     named = ", every class with its name as one more example" if plan.names else ""
     return (
-        f"Accuracy in %, 95 % interval over {over}; {plan.seeds} seed(s); tune {base.tune}, start {plan.start}, encoder "
-        f"{base.encoder}, at most {base.stage2.episodes} training episodes, {base.stage2.batch} an update, "
-        f"{base.queries} queries a class{named}. Beside a row, {plan.reference} is better: {test}; ° the row is better "
+        f"Accuracy in %, 95 % confidence interval over {over}; {plan.seeds} seed(s); tune {base.tune}, start {plan.start}, "
+        f"encoder {base.encoder}, at most {base.stage2.episodes} training episodes, {base.stage2.batch} per update, "
+        f"{base.queries} queries per class{named}. Beside a row, {plan.reference} is better: {test}; ° the row is better "
         f"than {plan.reference}, after Holm."
     )
 
@@ -214,7 +231,7 @@ def to_latex(table: ComparisonTable) -> str:
 
 
 def to_csv(table: ComparisonTable) -> str:
-    """Everything that is known, one line a cell."""
+    """All figures of all cells, one line per cell."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["data", "splits", "row", "title", "way", "shot", "accuracy", "ci95", "seed_std", "episodes", "p_t",
@@ -240,6 +257,6 @@ def to_costs(table: ComparisonTable) -> str:
 
 
 def _escape(text: str) -> str:
-    for sign in ("\\", "&", "%", "_", "#"):
-        text = text.replace(sign, "\\" + sign) if sign != "\\" else text
+    for sign in ("&", "%", "_", "#"):
+        text = text.replace(sign, "\\" + sign)
     return text

@@ -1,4 +1,4 @@
-"""The effect of the memory module on support vectors: the paper's Figure 2, with numbers."""
+"""The effect of the memory module on support vectors: the paper's Figure 2 (t-SNE), with silhouettes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SETS = 100
 
 @dataclass(frozen=True)
 class MemoryEffect:
-    """Separation of support vectors before and after DMM: one set as a picture, many as numbers."""
+    """Silhouettes of support vectors before and after DMM: of one support set as a picture, of many as numbers."""
 
     figure: Figure
     before: float
@@ -39,16 +39,16 @@ def memory_effect(run: Path, data: str | None, split: str | None, way: int, shot
     from sklearn.manifold import TSNE
 
     if way < 2 or shot < 2:
-        raise ConfigError(f"--way {way} --shot {shot}: separation needs at least 2 classes of 2 texts")
-    model, corpus, _, classes = open_run(run, data, split)
-    method = model.method
+        raise ConfigError(f"--way {way} --shot {shot}: the silhouette needs at least 2 classes of 2 texts")
+    opened = open_run(run, data=data, split=split)
+    model, corpus, method = opened.model, opened.corpus, opened.model.method
     memory_module = method.memory_module() if isinstance(method, RewritesSupport) else None
     if memory_module is None:
         raise ConfigError(f"{run} holds no memory module: train --method dmin with use_memory")
-    sampler = EpisodeSampler(corpus, classes.test, way, shot, 1, seed)
+    sampler = EpisodeSampler(corpus, opened.split.test, way, shot, 1, seed)
     sets = [sampler.episode(number) for number in range(SETS)]
-    rows = [row for episode in sets for texts in episode.support for row in texts]
-    source = TextSource(corpus.texts, rows, model.encoder, frozen=True, cache=VectorCache())
+    indices = [index for episode in sets for texts in episode.support for index in texts]
+    source = TextSource(corpus.texts, indices, model.encoder, frozen=True, cache=VectorCache())
     labels = [number for number in range(way) for _ in range(shot)]
     scores = []
     first: list[Any] = []
@@ -56,7 +56,7 @@ def memory_effect(run: Path, data: str | None, split: str | None, way: int, shot
         support = source.vectors(torch.tensor(episode.support).flatten())  # [C·K, d]
         with torch.no_grad():
             halves = [half.cpu().numpy() for half in (support, memory_module(support.unsqueeze(1)).squeeze(1))]
-        scores.append([separation(half, labels) for half in halves])
+        scores.append([silhouette(half, labels) for half in halves])
         first = first or halves
     perplexity = min(30.0, (len(labels) - 1) / 3)
     points = [TSNE(perplexity=perplexity, random_state=seed, init="pca").fit_transform(half) for half in first]
@@ -74,7 +74,7 @@ def memory_effect(run: Path, data: str | None, split: str | None, way: int, shot
     )
 
 
-def separation(vectors: Any, labels: list[int]) -> float:
+def silhouette(vectors: Any, labels: list[int]) -> float:
     """Mean silhouette by cosine: 1 is tight classes far apart, 0 is classes that overlap."""
     from sklearn.metrics import silhouette_score
 

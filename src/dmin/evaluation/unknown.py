@@ -1,4 +1,4 @@
-"""Episodes with queries that belong to none of their classes: does the model refuse them?
+"""Evaluation of refusal: episodes with queries of unknown classes.
 
 The threshold is the one that the model learned on its validation classes; nothing is tuned on these episodes.
 """
@@ -12,27 +12,26 @@ import numpy as np
 import torch
 
 from dmin.data import Corpus, Episode
-from dmin.encoder import VectorCache
 from dmin.errors import ConfigError
 from dmin.evaluation.evaluate import EvaluationPlan
-from dmin.evaluation.protocol import TEST_SEED, draw_episodes
+from dmin.evaluation.protocol import TEST_SEED, draw_episodes, encode_classes
 from dmin.evaluation.quality import separation
 from dmin.files import write_json
 from dmin.model import TrainedModel
 from dmin.model.calibration import Calibration
 from dmin.progress import progress
-from dmin.training.sources import EncodedTexts, TextSource
+from dmin.training.sources import EncodedTexts
 
 
 def evaluate_unknown(
     model: TrainedModel, plan: EvaluationPlan, unknown_rates: Sequence[float], out: Path, *, show: bool = False
 ) -> list[dict[str, float]]:
-    """For each setting and rate: what is right in all, of known queries, what is refused of both kinds, and the AUROC.
+    """For each setting and rate: accuracy over all and over known queries, rejections of both kinds, and the AUROC.
 
     Args:
         model: with a calibration.
         plan: which episodes.
-        unknown_rates: parts of all queries that are drawn from test classes outside the episode.
+        unknown_rates: fractions of all queries that are drawn from test classes outside the episode.
         out: where `unknown.json` goes.
         show: show progress.
     """
@@ -40,32 +39,29 @@ def evaluate_unknown(
         raise ConfigError(f"a {model.info.method} model without calibration cannot refuse: train it again")
     calibration = Calibration.from_dict(model.info.calibration)
     classes = plan.split.part(plan.part)
-    rows = plan.corpus.rows_of(classes)
-    table = TextSource(plan.corpus.texts, rows, model.encoder, frozen=True, cache=VectorCache(), show=show).snapshot(
-        rows
-    )
+    table = encode_classes(model, plan.corpus, classes, show=show)
     found = []
     for way in plan.ways:
         if way >= len(classes):
-            raise ConfigError(f"{way}-way episodes of {len(classes)} classes leave none to play the unknown")
+            raise ConfigError(f"{way}-way episodes of {len(classes)} classes leave none for unknown queries")
         for shot in plan.shots:
             episodes = draw_episodes(plan.corpus, classes, way, shot, plan.queries, plan.episodes)
             limit = calibration.threshold(shot)
             with progress(f"{way}-way {shot}-shot", len(episodes), unit="episodes", show=show) as advance:
-                known, strange, right = [], [], []
+                known, unknown, right = [], [], []
                 for number, episode in enumerate(episodes):
-                    drawn = draw_strangers(plan.corpus, classes, episode, number)
+                    drawn = draw_unknown(plan.corpus, classes, episode, number)
                     inside, outside, hits = _score(model, table, episode, drawn)
                     known.append(inside)
-                    strange.append(outside)
+                    unknown.append(outside)
                     right.append(hits)
                     advance()
-            found += [_figures(way, shot, rate, limit, known, strange, right) for rate in unknown_rates]
+            found += [_figures(way, shot, rate, limit, known, unknown, right) for rate in unknown_rates]
     write_json(out / "unknown.json", found)
     return found
 
 
-def draw_strangers(corpus: Corpus, classes: Sequence[str], episode: Episode, number: int) -> list[int]:
+def draw_unknown(corpus: Corpus, classes: Sequence[str], episode: Episode, number: int) -> list[int]:
     """As many texts of other classes as the episode has queries, the same ones every time."""
     random = np.random.default_rng([TEST_SEED, 8, number])
     pool = [row for label in classes if label not in episode.classes for row in corpus.by_class[label]]
@@ -74,9 +70,9 @@ def draw_strangers(corpus: Corpus, classes: Sequence[str], episode: Episode, num
 
 @torch.no_grad()
 def _score(
-    model: TrainedModel, table: EncodedTexts, episode: Episode, strangers: Sequence[int]
+    model: TrainedModel, table: EncodedTexts, episode: Episode, unknown: Sequence[int]
 ) -> tuple[list[float], list[float], list[bool]]:
-    query = torch.tensor([*episode.query_rows, *strangers])
+    query = torch.tensor([*episode.query_rows, *unknown])
     scores = model.method(table.at(torch.tensor(episode.support)), table.at(query)) / model.method.temperature
     highest, answers = scores.max(dim=-1)
     size = len(episode.query_rows)
@@ -90,14 +86,14 @@ def _figures(
     rate: float,
     limit: float,
     known: Sequence[Sequence[float]],
-    strange: Sequence[Sequence[float]],
+    unknown: Sequence[Sequence[float]],
     right: Sequence[Sequence[bool]],
 ) -> dict[str, float]:
-    """All queries of a setting with so many strangers among them; a refused stranger is right, a refused known is not."""
+    """Figures of a setting at one unknown rate; rejecting an unknown query is right, rejecting a known one is wrong."""
     inside, hits = np.concatenate(known), np.concatenate(right)
-    # Of each episode the first strangers, so that they make up `rate` of its queries.
+    # The first unknown queries of each episode, so many that they make up `rate` of its queries.
     each = round(rate / (1 - rate) * len(known[0]))
-    outside = np.concatenate([row[:each] for row in strange])
+    outside = np.concatenate([scores[:each] for scores in unknown])
     accepted, refused = inside >= limit, outside < limit
     total = len(inside) + len(outside)
     return {

@@ -1,4 +1,4 @@
-"""What the cosines of a head mean: probabilities, the refusal threshold, the weight of a class name, base classes."""
+"""The calibration of a head: from cosines to probabilities, the refusal threshold, a name's weight, base classes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ CLASSES, EXAMPLES = 20, 5  # at which `temperature` is the scale
 
 @dataclass(frozen=True)
 class Calibration:
-    """Probabilities are softmax(scale·cosine); refused is what lies below the cosine of all but `refused_part`."""
+    """Probabilities are softmax(scale·cosine); texts below the cosine of all but `refused_part` are refused."""
 
     temperature: float  # of 20 classes with 5 examples
     temperature_per_log_class: float
     temperature_per_log_example: float
-    refused_part: float  # of what belongs, at the best balance with strangers refused
-    cut: float  # the cosine of that part, in validation tasks of one example a class
+    refused_part: float  # rate of false rejections, at the best balance with unknown texts rejected
+    cut: float  # the cosine of that part, in validation tasks of one example per class
     cut_per_log_example: float
     name_weight: float
     base_offset: float = (

@@ -41,7 +41,7 @@ def model_card(info: HeadInfo, cells: list[Mapping[str, Any]] | None = None, not
             for cell in cells
         ]
         parts.append(
-            "## Measured\n\nAccuracy in % on classes never trained on, 95 % interval over episodes.\n\n"
+            "## Measured\n\nAccuracy in % on classes never trained on, 95 % confidence interval over episodes.\n\n"
             "| method | setting | accuracy | episodes |\n|---|---|---:|---:|\n" + "\n".join(rows) + "\n"
         )
     if info.calibration:

@@ -1,4 +1,4 @@
-"""A trained model as a folder: the encoder as Hugging Face knows it, the head beside it, no pickle anywhere."""
+"""A trained model as a folder: the encoder in the Hugging Face format, the head beside it, no pickle."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class HeadInfo:
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """Encoder and head, fit for each other."""
+    """A head with the encoder that it was trained with."""
 
     encoder: Encoder
     method: FewShotMethod
@@ -98,9 +98,9 @@ def model_folder(model: str | Path) -> Path:
 
 
 def load_model(model: str | Path, *, device: str | None = None, backend: str = "torch") -> TrainedModel:
-    """Load a run folder (or its `model/`) or a hub id, checking that head and encoder belong together.
+    """Load a run folder (or its `model/`) or a hub id, checking that the head was trained with the encoder.
 
-    A folder that holds a head alone belongs to the embedded encoder.
+    A folder that holds a head alone is for the embedded encoder.
     """
     folder = model_folder(model)
     if not (folder / "head.json").is_file():
@@ -143,7 +143,7 @@ def load_model(model: str | Path, *, device: str | None = None, backend: str = "
     return TrainedModel(encoder, method.to(encoder.network.device).eval(), info)
 
 
-def build_method(info: HeadInfo, seed: int = 0) -> FewShotMethod:
+def build_method(info: HeadInfo) -> FewShotMethod:
     """Make an untrained method of the described shape."""
     memory = torch.ones(max(1, len(info.base_classes)), info.dim)
-    return create(info.method, info.dim, way=info.way, shot=info.shot, base_memory=memory, seed=seed, **info.options)
+    return create(info.method, info.dim, way=info.way, shot=info.shot, base_memory=memory, **info.options)

@@ -1,7 +1,7 @@
 """Two-stage training: supervised, then on episodes."""
 
 from dmin.training.config import TrainConfig, load_config
-from dmin.training.pipeline import Trainer
-from dmin.training.task import Task, prepare_task
+from dmin.training.task import Task, open_corpus, open_encoder, prepare_task
+from dmin.training.train import Trainer
 
-__all__ = ["Task", "TrainConfig", "Trainer", "load_config", "prepare_task"]
+__all__ = ["Task", "TrainConfig", "Trainer", "load_config", "open_corpus", "open_encoder", "prepare_task"]

@@ -1,10 +1,9 @@
-"""What a head's cosines mean, learned on validation classes: probabilities, a threshold for refusal, a name's weight.
+"""Calibration of a head on validation classes: probabilities, the refusal threshold, a name's weight, base classes.
 
-Tasks of many sizes are drawn from classes that training never saw; in each, some of the remaining classes play the
-unknown. These are fitted on them: the temperature of the probabilities, with a correction for the numbers of classes and of
-examples; how small a part of what belongs should be refused so that strangers are told apart best; for a head that did not
-learn it, how many examples a class's name is worth; and, for a head that keeps its base classes, what to add to their
-cosines.
+Tasks of many sizes are drawn from classes that training never saw; in each, some of the remaining classes are the unknown
+ones. These are fitted on them: the temperature of the probabilities, with a correction for the numbers of classes and of
+examples; which rate of false rejections balances best with rejected unknown texts; for a head that did not learn it, how
+many examples a class's name is worth; and, for a head that keeps its base classes, what to add to their cosines.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from torch import Tensor
 from dmin.data import ClassSplit, Corpus
 from dmin.methods import FewShotMethod, KeepsBaseClasses, LearnsNameWeight, prepared_scoring, score_prepared
 from dmin.model.calibration import CLASSES, EXAMPLES, Calibration
-from dmin.training.small_tasks import Encode, Task, TaskPool
+from dmin.training.small_tasks import CalibrationTask, Encode, TaskPool
 
 SIZES = (5, 10, 20, 40, 80, 150)
 LARGE_SIZES = (10, 20, 40, 80, 150)  # of training classes
 SHOTS = (1, 2, 5, 10)
-REFUSED_PARTS = (0.02, 0.03, 0.05, 0.075, 0.1)  # not more: users mind a refusal of what belongs
+REFUSED_PARTS = (0.02, 0.03, 0.05, 0.075, 0.1)  # false rejections; not more, because users mind them
 BASE_OFFSETS = tuple(step / 100 for step in range(-20, 32, 2))
 NAME_WEIGHTS = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)
 DRAWS = 4  # tasks of each size and shot
@@ -34,7 +33,7 @@ GROWTH_DEVIATION = 2.0  # prior standard deviation of how the scale grows: keeps
 
 
 class Scored(NamedTuple):
-    """A task's cosines [L, C], its labels [L] and its number K of examples a class."""
+    """A task's cosines [L, C], its labels [L] and its number K of examples per class."""
 
     cosines: Tensor
     labels: Tensor
@@ -76,8 +75,8 @@ def calibrate(
     )
     part, cut, per_example = fit_refusal(
         [
-            (task.support.shape[1], _left_out(method, task), known.max(-1).values, strange.max(-1).values)
-            for task, known, strange in scored[::2]  # those without names
+            (task.support.shape[1], _left_out(method, task), known.max(-1).values, unknown.max(-1).values)
+            for task, known, unknown in scored[::2]  # those without names
         ]
     )
     offset = (0.0, 0.0)
@@ -87,15 +86,15 @@ def calibrate(
     return Calibration(level, per_class, per_row, part, cut, per_example, name_weight, *offset, len(tasks))
 
 
-def _cosines(method: FewShotMethod, task: Task, name_weight: float | None) -> tuple[Tensor, Tensor]:
-    """Cosines of what belongs [L, C] and of what does not [M, C]; with a name's weight, names take part."""
+def _cosines(method: FewShotMethod, task: CalibrationTask, name_weight: float | None) -> tuple[Tensor, Tensor]:
+    """Cosines of known queries [L, C] and of unknown ones [M, C]; with a name's weight, names take part."""
     rows, weights = task.support, None
     if name_weight is not None:
         rows = torch.cat([rows, task.names], dim=1)
         weights = torch.ones(rows.shape[:2], device=rows.device)
         weights[:, -1] = name_weight
     prepared = prepared_scoring(method).prepare(rows)
-    query = torch.cat([task.query, task.strangers])
+    query = torch.cat([task.query, task.unknown])
     step = max(1, _BLOCK // prepared.numel())
     blocks = [
         score_prepared(method, prepared, query[at : at + step], None, weights) for at in range(0, len(query), step)
@@ -104,7 +103,7 @@ def _cosines(method: FewShotMethod, task: Task, name_weight: float | None) -> tu
     return both[: len(task.query)], both[len(task.query) :]
 
 
-def best_name_weight(method: FewShotMethod, tasks: Sequence[Task]) -> float:
+def best_name_weight(method: FewShotMethod, tasks: Sequence[CalibrationTask]) -> float:
     """The weight of a name that answers most queries right; of equal ones, the nearest to 1."""
 
     def accuracy(weight: float) -> float:
@@ -161,7 +160,7 @@ def _by_shape(tasks: Sequence[Scored]) -> list[tuple[Tensor, Tensor, Tensor]]:
 
 
 @torch.no_grad()
-def _left_out(method: FewShotMethod, task: Task) -> Tensor:
+def _left_out(method: FewShotMethod, task: CalibrationTask) -> Tensor:
     """The highest cosine of each support example once it has left its class, [C·K]; none where it is alone."""
     classes, shot = task.support.shape[:2]
     prepared = prepared_scoring(method).prepare(task.support)
@@ -173,11 +172,13 @@ def _left_out(method: FewShotMethod, task: Task) -> Tensor:
     return torch.stack(found, dim=1).reshape(classes * shot) if found else torch.empty(0)
 
 
-def fit_base_offset(method: FewShotMethod, tasks: Sequence[Task], asked: Tensor, labels: Tensor) -> tuple[float, float]:
+def fit_base_offset(
+    method: FewShotMethod, tasks: Sequence[CalibrationTask], asked: Tensor, labels: Tensor
+) -> tuple[float, float]:
     """(offset, slope): offset + slope·ln K, added to base cosines, gives the best harmonic mean of base and novel accuracy.
 
-    It is sought for each number K of examples apart, over the tasks of most classes: the more examples, the better a class
-    fits its queries, and the more the base classes need.
+    It is sought for each number K of examples separately, over the tasks of most classes: the more examples, the better a
+    class fits its queries, and the more the base classes need.
 
     Args:
         method: keeps base classes.
@@ -193,7 +194,7 @@ def fit_base_offset(method: FewShotMethod, tasks: Sequence[Task], asked: Tensor,
     return float(offset), float(slope)
 
 
-def _best_offset(method: FewShotMethod, chosen: Sequence[Task], asked: Tensor, labels: Tensor) -> float:
+def _best_offset(method: FewShotMethod, chosen: Sequence[CalibrationTask], asked: Tensor, labels: Tensor) -> float:
     if not isinstance(method, KeepsBaseClasses):
         raise TypeError(f"{method.name} keeps no base classes")
     scores = []
@@ -217,18 +218,18 @@ def _best_offset(method: FewShotMethod, chosen: Sequence[Task], asked: Tensor, l
 
 
 def fit_refusal(samples: Sequence[tuple[int, Tensor, Tensor, Tensor]]) -> tuple[float, float, float]:
-    """(part, cut, slope): the part of what belongs to refuse for the best balance, and the cosine cut + slope·ln K of it.
+    """(part, cut, slope): the rate of false rejections with the best balance, and the cosine cut + slope·ln K of it.
 
     Args:
         samples: for each task K, and the highest cosines of its own examples left out [C·K] (none where K is 1), of texts
-            that belong [L], and of strangers [M].
+            of its classes [L], and of unknown classes [M].
     """
-    judged = [(left.numpy(), known.numpy(), strange.numpy()) for _, left, known, strange in samples if len(left)]
+    judged = [(left.numpy(), known.numpy(), unknown.numpy()) for _, left, known, unknown in samples if len(left)]
 
     def balance(part: float) -> float:
         cuts = [np.quantile(left, part) for left, _, _ in judged]
-        rows = zip(cuts, judged, strict=True)
-        return float(np.mean([(known >= cut).mean() + (strange < cut).mean() for cut, (_, known, strange) in rows]))
+        pairs = zip(cuts, judged, strict=True)
+        return float(np.mean([(known >= cut).mean() + (unknown < cut).mean() for cut, (_, known, unknown) in pairs]))
 
     part = max(REFUSED_PARTS, key=balance)
     cuts = [float(np.quantile(known.numpy(), part)) for _, _, known, _ in samples]

@@ -1,4 +1,4 @@
-"""Checkpoints: where a stage stands, whole or not there, so that a killed run goes on as if nothing had happened.
+"""Checkpoints: the state of a stage, written atomically, so that a killed run goes on to the same weights.
 
 A checkpoint holds the weights that learn, the optimizer's state and the numbers of the loop. Random state is not
 needed: every update draws from generators seeded by its own number. The best weights so far lie in a file of their own
@@ -68,7 +68,7 @@ class CheckpointStore:
         self._drop_old()
 
     def save_encoder(self, network: nn.Module) -> None:
-        """Keep the encoder that stage 1 made, for a stage 2 in which it rests and is in no checkpoint."""
+        """Keep the encoder that stage 1 made, for a stage 2 in which it is frozen and in no checkpoint."""
         write_tensors(self.folder / ENCODER, network.state_dict())
 
     def load_encoder(self, network: nn.Module) -> None:
@@ -127,9 +127,9 @@ def _best_name(path: Path) -> str:
 
 def learned_state(network: nn.Module) -> dict[str, Tensor]:
     """All that training makes, by name: of the encoder the weights that learn, of the rest everything."""
-    resting = {name for name, weight in network.named_parameters() if not weight.requires_grad}
+    frozen = {name for name, weight in network.named_parameters() if not weight.requires_grad}
     state = network.state_dict()
-    return {name: value for name, value in state.items() if not name.startswith("encoder.") or name not in resting}
+    return {name: value for name, value in state.items() if not name.startswith("encoder.") or name not in frozen}
 
 
 def load_learned(network: nn.Module, weights: Mapping[str, Tensor]) -> None:

@@ -9,10 +9,32 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from dmin.errors import ConfigError, nearest_name, one_line
-from dmin.training.presets import preset
+from dmin.errors import ConfigError, nearest_name, one_line, unknown_name
 
 Tune = Literal["full", "lora", "none"]
+
+# Settings by name: the paper's own two, for whoever has its data and a GPU.
+_PAPER: dict[str, Any] = {
+    "method": "dmin",
+    "encoder": "bert-base-uncased",
+    "pooling": "cls",
+    "tune": "full",
+    "queries": 10,
+    "max_length": 128,
+    "stage2.episodes": 5000,
+}
+PRESETS: dict[str, dict[str, Any]] = {
+    "paper-odic": {**_PAPER, "data": "odic", "base_classes": 100, "test_episodes": 300, "max_length": 64},
+    "paper-rcv1": {
+        **_PAPER,
+        "data": "rcv1",
+        "base_classes": 20,
+        "test_episodes": 100,
+        "max_length": 256,
+        "split_seed": 0,
+        "split_sizes": (31, 10, 14),  # of the 55 topics; the paper does not say
+    },
+}
 
 
 class _Settings(BaseModel):
@@ -26,9 +48,7 @@ class SupervisedSettings(_Settings):
     batch: int = Field(default=32, ge=1, description="texts in an update, in each process")
     learning_rate: float = Field(default=5e-3, gt=0, description="of the class vectors and the scale")
     encoder_learning_rate: float = Field(default=2e-5, gt=0, description="of the encoder, unless tune is none")
-    held_out: float = Field(
-        default=0.1, ge=0, lt=1, description="part of each base class kept aside to choose the epoch"
-    )
+    held_out: float = Field(default=0.1, ge=0, lt=1, description="part of each base class held out to choose the epoch")
     patience: int = Field(default=3, ge=1, description="stop after so many epochs without a better held-out accuracy")
 
 
@@ -48,7 +68,7 @@ class MetaSettings(_Settings):
         default=None, description="vary the classes in a training episode between these; without, always `way`"
     )
     shots: tuple[int, ...] | None = Field(
-        default=None, description="choose the support texts a class from these; without, always `shot`"
+        default=None, description="choose the support texts per class from these; without, always `shot`"
     )
     names: float = Field(
         default=0.0, ge=0, le=1, description="part of the training episodes in which classes have their name as a row"
@@ -86,8 +106,8 @@ class TrainConfig(_Settings):
     method: str = "dmin-plus"
     options: dict[str, Any] = Field(default_factory=dict, description="the method's own options")
     way: int = Field(default=5, ge=2, description="classes in an episode")
-    shot: int = Field(default=1, ge=1, description="support texts a class")
-    queries: int = Field(default=10, ge=1, description="query texts a class")
+    shot: int = Field(default=1, ge=1, description="support texts per class")
+    queries: int = Field(default=10, ge=1, description="query texts per class")
     tune: Tune = Field(default="none", description="what of the encoder learns")
     base_classes: Literal["all"] | int | tuple[str, ...] = Field(
         "all", description="classes of the memory: all training classes, so many of them, or these"
@@ -154,6 +174,15 @@ def load_config(
         return TrainConfig(**values)
     except ValidationError as error:
         raise ConfigError(_explain(error, path)) from error
+
+
+def preset(name: str | None) -> dict[str, Any]:
+    """The settings of a preset; none for None."""
+    if name is None:
+        return {}
+    if name not in PRESETS:
+        raise unknown_name("preset", name, PRESETS)
+    return dict(PRESETS[name])
 
 
 def differences(one: TrainConfig, other: TrainConfig) -> list[str]:

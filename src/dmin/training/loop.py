@@ -26,6 +26,7 @@ from dmin.training.checkpoint import (
     load_optimizer,
     optimizer_tensors,
 )
+from dmin.training.config import TrainConfig
 from dmin.training.metrics import MetricLog
 
 LOG_EVERY = 10  # updates averaged into one line of metrics
@@ -55,7 +56,7 @@ class Stage(Protocol):
 
 @dataclass(frozen=True)
 class LoopSettings:
-    """How the weights are moved."""
+    """Learning rates, weight decay, warm-up, clipping and seed of a stage."""
 
     learning_rate: float
     encoder_learning_rate: float
@@ -63,9 +64,12 @@ class LoopSettings:
     warm_up: float
     clip: float
     seed: int
-    scalar_learning_rate: float | None = (
-        None  # of the head's scales and single weights; without one, like its other weights
-    )
+    scalar_learning_rate: float | None = None  # of the head's scalars; without one, like its other weights
+
+    @classmethod
+    def of(cls, config: TrainConfig, rate: float, encoder_rate: float) -> LoopSettings:
+        """The settings of a configuration, with a stage's own rates."""
+        return cls(rate, encoder_rate, config.weight_decay, config.warm_up, config.clip, config.seed)
 
 
 class Loop:
@@ -140,7 +144,7 @@ class Loop:
                 loss, accuracy = stage.loss(network, state.step)
                 if not torch.isfinite(loss):
                     raise ConfigError(
-                        f"stage {stage.number}: the loss of update {state.step + 1} is not a number; lower the learning "
+                        f"stage {stage.number}: the loss of update {state.step + 1} is NaN or infinite; lower the learning "
                         "rate (the last checkpoint is kept)"
                     )
                 self.accelerator.backward(loss)

@@ -1,4 +1,4 @@
-"""`metrics.jsonl`: one line a measurement, in order, also after a resume; TensorBoard beside it where wanted."""
+"""`metrics.jsonl`: one line per measurement, in order, also after a resume; TensorBoard as an option."""
 
 from __future__ import annotations
 

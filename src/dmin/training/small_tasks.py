@@ -1,4 +1,4 @@
-"""Small all-class tasks of many sizes, drawn from one group of classes: what a head is calibrated on."""
+"""The tasks that a head is calibrated on: few-shot tasks of many sizes, each with queries of known and unknown classes."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from torch import Tensor
 
 from dmin.data import Corpus
 
-QUERIES = 80  # at most, in a task; as many again from classes that are left out
-TEXTS = 24  # of a class that are encoded, at most
-LEAST = 3  # classes, below which there is no task
-_ROOM = 0.75  # of the classes of a group take part; the rest play the unknown
+QUERIES = 80  # at most, in a task; as many again from unknown classes
+TEXTS = 24  # per class that are encoded, at most
+LEAST = 3  # classes in a group; of fewer no task is drawn
+_KNOWN = 0.75  # of a group's classes are known in a task, at most; the others are unknown
 
 Encode = Callable[[Sequence[str]], Tensor]
 
 
 @dataclass(frozen=True)
-class Task:
-    """Vectors of a task: what belongs, with labels, and what belongs nowhere."""
+class CalibrationTask:
+    """Vectors of a task: support, queries of its classes with labels, and queries of unknown classes."""
 
     support: Tensor  # [C, K, d]
     names: Tensor  # [C, 1, d]
     query: Tensor  # [L, d]
     labels: Tensor  # [L]
-    strangers: Tensor  # [M, d], of other classes
+    unknown: Tensor  # [M, d], of other classes
 
 
 class TaskPool:
@@ -58,17 +58,17 @@ class TaskPool:
             if len(group) >= LEAST:
                 self.groups.append(group)
 
-    def draw(self, sizes: Sequence[int], shots: Sequence[int], times: int) -> list[Task]:
+    def draw(self, sizes: Sequence[int], shots: Sequence[int], times: int) -> list[CalibrationTask]:
         """Tasks of every size and shot, from every group; sizes beyond a group's are cut to it."""
         return [
             self._task(group, size, shot)
             for group in self.groups
-            for size in sorted({min(size, max(2, round(_ROOM * len(group)))) for size in sizes})
+            for size in sorted({min(size, max(2, round(_KNOWN * len(group)))) for size in sizes})
             for shot in shots
             for _ in range(times)
         ]
 
-    def _task(self, group: Sequence[str], size: int, shot: int) -> Task:
+    def _task(self, group: Sequence[str], size: int, shot: int) -> CalibrationTask:
         order = [group[index] for index in self.random.permutation(len(group))]
         chosen, others = order[:size], order[size:]
         each = max(1, QUERIES // size)
@@ -76,15 +76,15 @@ class TaskPool:
         for number, label in enumerate(chosen):
             rows = self.vectors[label][torch.from_numpy(self.random.permutation(len(self.vectors[label])))]
             cut = min(shot, len(rows) - 1)
-            support.append(rows[torch.arange(shot) % cut])  # a class with too few texts shows some twice
+            support.append(rows[torch.arange(shot) % cut])  # a class with too few texts repeats some
             query.append(rows[cut : cut + each])
             labels += [number] * len(query[-1])
         pool = torch.cat([self.vectors[label] for label in others])
-        strange = self.random.permutation(len(pool))[: len(labels)]
-        return Task(
+        drawn = self.random.permutation(len(pool))[: len(labels)]
+        return CalibrationTask(
             torch.stack(support),
             torch.stack([self.names[label] for label in chosen]).unsqueeze(1),
             torch.cat(query),
             torch.tensor(labels),
-            pool[torch.from_numpy(strange)],
+            pool[torch.from_numpy(drawn)],
         )

@@ -1,4 +1,4 @@
-"""Where a stage's vectors come from: a table that was encoded once, or the encoder itself while it learns."""
+"""Encoded texts for the stages: a table that was encoded once, or token ids for the encoder while it learns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from dmin.encoder import Encoder, EncoderNetwork, TokenBatch, VectorCache
 from dmin.encoder.encoder import batches_by_length
-from dmin.methods import TokenStates
+from dmin.methods import FewShotMethod, TokenStates
 from dmin.methods.base import Inputs
 
 Encoded = Tensor | TokenStates  # of n texts: vectors [n, d], or the states of their tokens [n, T, d]
@@ -28,7 +28,7 @@ class EncodedTexts(Protocol):
 
 
 class VectorTable:
-    """Vectors [texts, d]; texts that were not encoded are not numbers, so that a mistake shows."""
+    """Vectors [texts, d]; unencoded texts are NaN, to expose misuse."""
 
     def __init__(self, size: int, rows: Sequence[int], vectors: Tensor) -> None:
         self.table = torch.full((size, vectors.shape[-1]), float("nan"), device=vectors.device)
@@ -129,6 +129,11 @@ class TextSource:
             return VectorTable(self.size, chosen, vectors.to(self.encoder.network.device))
         states = self.encoder.token_states(ids, show_progress=show)
         return TokenTable(dict(zip(chosen, states, strict=True)))
+
+
+def source_kind(method: FewShotMethod) -> Inputs:
+    """The kind of source that a method is given: states of tokens, or vectors."""
+    return "tokens" if method.inputs == "tokens" else "vectors"
 
 
 def encode_inputs(

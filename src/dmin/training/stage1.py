@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dmin.data import Corpus
-from dmin.encoder import EncoderNetwork
+from dmin.encoder import Encoder, EncoderNetwork
 from dmin.methods.base import unit
-from dmin.training.config import SupervisedSettings
+from dmin.threads import one_thread
+from dmin.training.checkpoint import Checkpoint
+from dmin.training.config import SupervisedSettings, TrainConfig
+from dmin.training.loop import Loop, LoopSettings
 from dmin.training.sources import Encoded, TextSource, TokenIds, encode_inputs
+from dmin.training.task import BaseTexts, Task
+from dmin.training.tuning import seen_words_learn, wants_bf16
 
 INITIAL_SCALE = 10.0
 
@@ -47,7 +51,7 @@ class BaseClassifier(nn.Module):
 
 
 class SupervisedStage:
-    """Batches of base texts, validated on texts kept aside."""
+    """Batches of base texts, validated on held-out texts."""
 
     number = 1
     title = "stage 1: base classes"
@@ -57,8 +61,7 @@ class SupervisedStage:
         self,
         network: BaseClassifier,
         source: TextSource,
-        corpus: Corpus,
-        base_classes: Sequence[str],
+        base_texts: BaseTexts,
         settings: SupervisedSettings,
         *,
         seed: int,
@@ -66,10 +69,10 @@ class SupervisedStage:
         process: int = 0,
     ) -> None:
         self.network, self.source, self.seed, self.process = network, source, seed, process
-        train, held = hold_out(corpus, base_classes, settings.held_out, seed)
+        train = base_texts.train
         self.rows, self.labels = torch.tensor([row for row, _ in train]), torch.tensor([label for _, label in train])
         # With nothing held out, the training texts themselves are the only measure there is.
-        judged = held or train
+        judged = base_texts.held_out or train
         self.held_rows = torch.tensor([row for row, _ in judged])
         self.held_labels = torch.tensor([label for _, label in judged])
         self.batch = min(settings.batch, max(1, len(train) // processes))
@@ -77,6 +80,7 @@ class SupervisedStage:
         self.validate_every = max(1, len(train) // self.per_step)
         self.steps = settings.epochs * self.validate_every
         self.patience = settings.patience
+        self._epoch, self._order = -1, np.empty(0, dtype=int)  # the shuffle that was drawn last
 
     def loss(self, network: nn.Module, step: int) -> tuple[Tensor, Tensor]:
         """Cross-entropy L_1 (Eq. 13) and accuracy of this process's part of update `step`."""
@@ -95,28 +99,10 @@ class SupervisedStage:
     def _drawn(self, position: int) -> int:
         """The text at a position of an endless stream: one seeded shuffle of the texts after another."""
         epoch, place = divmod(position, len(self.rows))
-        if getattr(self, "_epoch", None) != epoch:
+        if self._epoch != epoch:
             self._epoch = epoch
             self._order = np.random.default_rng([self.seed, 1, epoch]).permutation(len(self.rows))
         return int(self._order[place])
-
-
-def hold_out(
-    corpus: Corpus, classes: Sequence[str], part: float, seed: int
-) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Divide each class's texts into (index, class number) pairs to learn from and to judge by.
-
-    Every class keeps at least one text to learn from; a class of one text gives none away.
-    """
-    random = np.random.default_rng([seed, 0])
-    train: list[tuple[int, int]] = []
-    held: list[tuple[int, int]] = []
-    for number, label in enumerate(classes):
-        rows = random.permutation(corpus.by_class[label]).tolist()
-        aside = min(math.ceil(part * len(rows)), len(rows) - 1) if part else 0
-        held += [(row, number) for row in rows[:aside]]
-        train += [(row, number) for row in rows[aside:]]
-    return train, held
 
 
 def memory_from(weight: Tensor, vectors: Tensor) -> Tensor:
@@ -126,3 +112,34 @@ def memory_from(weight: Tensor, vectors: Tensor) -> Tensor:
     """
     size: Tensor = torch.linalg.vector_norm(vectors, dim=-1).mean()
     return unit(weight.detach()) * size
+
+
+@dataclass(frozen=True)
+class BaseKnowledge:
+    """What stage 1 hands over: the memory W_base [N, d], rescaled, the scale τ, and the mean of the base texts [d]."""
+
+    memory: Tensor
+    scale: float
+    mean: Tensor
+
+
+def train_stage1(
+    config: TrainConfig, task: Task, source: TextSource, encoder: Encoder, loop: Loop, resumed: Checkpoint | None = None
+) -> BaseKnowledge:
+    """Train the base classifier and hand over its memory."""
+    accelerator = loop.accelerator
+    tuned = encoder.network if config.tune != "none" else None
+    network = BaseClassifier(
+        tuned, len(task.base_classes), encoder.width, seed=config.seed, bf16=wants_bf16(config, encoder)
+    ).to(accelerator.device)
+    stage = SupervisedStage(
+        network, source, task.base_texts, config.stage1, seed=config.seed,
+        processes=accelerator.num_processes, process=accelerator.process_index,
+    )  # fmt: skip
+    rates = LoopSettings.of(config, config.stage1.learning_rate, config.stage1.encoder_learning_rate)
+    with one_thread(source.frozen), seen_words_learn(tuned, source.all_token_ids()):
+        loop.run(stage, rates, resumed)
+    encoder.refresh()
+    rows = torch.tensor(task.corpus.rows_of(task.base_classes))
+    vectors = source.vectors(rows)  # [n, d]
+    return BaseKnowledge(memory_from(network.weight, vectors), network.scale.item(), vectors.mean(dim=0))

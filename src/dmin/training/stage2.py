@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,15 @@ import torch
 from torch import Tensor, nn
 
 from dmin.data import Corpus, Episode, EpisodeList, EpisodeSampler, VariedSampler
-from dmin.encoder import EncoderNetwork
+from dmin.encoder import Encoder, EncoderNetwork
 from dmin.methods import EpisodeTensors, FewShotMethod, name_weight, prepared_scoring, score_prepared
-from dmin.methods.base import Inputs
-from dmin.training.config import MetaSettings
-from dmin.training.sources import Encoded, EncodedTexts, TextSource, TokenIds, encode_inputs, take
+from dmin.threads import one_thread
+from dmin.training.checkpoint import Checkpoint, LoopState
+from dmin.training.config import MetaSettings, TrainConfig
+from dmin.training.loop import Loop, LoopSettings
+from dmin.training.sources import Encoded, EncodedTexts, TextSource, TokenIds, encode_inputs, source_kind, take
+from dmin.training.task import Task
+from dmin.training.tuning import seen_words_learn, wants_bf16
 
 
 class EpisodeBatch:
@@ -98,12 +103,12 @@ class EpisodeNetwork(nn.Module):
 
     def forward(self, inputs: Encoded | TokenIds, batch: EpisodeBatch) -> tuple[Tensor, Tensor]:
         """Return (loss, scores [B, L, C])."""
-        kind: Inputs = "tokens" if self.method.inputs == "tokens" else "vectors"
-        return self.method.episode_loss(batch.tensors(encode_inputs(self.encoder, inputs, kind, self.bf16)))
+        encoded = encode_inputs(self.encoder, inputs, source_kind(self.method), self.bf16)
+        return self.method.episode_loss(batch.tensors(encoded))
 
 
 class MetaStage:
-    """A batch of fresh episodes an update, validated on fixed episodes of other classes."""
+    """A batch of new episodes per update, validated on fixed episodes of other classes."""
 
     number = 2
     title = "stage 2: episodes"
@@ -193,3 +198,29 @@ def episode_accuracies(
         right = scores.argmax(-1).cpu() == torch.tensor(episode.query_labels)
         accuracies.append(float(right.double().mean()))
     return accuracies
+
+
+def train_stage2(
+    config: TrainConfig,
+    task: Task,
+    source: TextSource,
+    encoder: Encoder,
+    method: FewShotMethod,
+    loop: Loop,
+    resumed: Checkpoint | None = None,
+) -> LoopState:
+    """Meta-train the method (and the encoder, where it learns) on episodes."""
+    tuned = config.tune != "none" and not method.traits.freezes_encoder
+    if not tuned and not source.frozen:  # the encoder is frozen from here on: encode every text once
+        source = TextSource(task.texts, source.rows, encoder, frozen=True, kind=source.kind)
+    network = EpisodeNetwork(encoder.network if tuned else None, method, bf16=tuned and wants_bf16(config, encoder))
+    network.to(loop.accelerator.device)
+    stage = MetaStage(
+        network, source, task.sampler, task.validation, task.base_rows, config.stage2, loop.accelerator,
+        name_rows=task.name_rows,
+    )  # fmt: skip
+    rate = config.stage2.learning_rate or method.traits.learning_rate
+    settings = LoopSettings.of(config, rate, config.stage2.encoder_learning_rate)
+    scalars = config.stage2.scalar_learning_rate or method.traits.scalar_learning_rate
+    with one_thread(source.frozen), seen_words_learn(network.encoder, source.all_token_ids()):
+        return loop.run(stage, replace(settings, scalar_learning_rate=scalars), resumed)

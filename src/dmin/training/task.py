@@ -1,7 +1,8 @@
-"""The data side of a run: which texts, which classes, which episodes; all that can be wrong with it is found here."""
+"""What a run starts from: its encoder, texts, classes and episodes; wrong settings for them are refused here."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,30 +22,42 @@ from dmin.data import (
     load_corpus,
 )
 from dmin.data.readers import read_corpus
+from dmin.encoder import Encoder
 from dmin.errors import ConfigError, DataError, unknown_name
 from dmin.methods import METHODS, LearnsNameWeight, create, method_class
 from dmin.methods.base import check_options
 from dmin.training.config import TrainConfig
-from dmin.training.stage1 import hold_out
 
 # Validation episodes draw by a seed of their own, away from the training episodes.
 VALIDATION_SEED = 1_000_003
+BILSTM = "bilstm"  # an encoder that is learned from nothing, for comparisons
+
+BaseText = tuple[int, int]  # (index of a text, number of its base class, which is its row in the memory)
+
+
+@dataclass(frozen=True)
+class BaseTexts:
+    """The texts of the base classes: those that stage 1 learns from, and those held out to validate it."""
+
+    train: tuple[BaseText, ...]
+    held_out: tuple[BaseText, ...]
 
 
 @dataclass(frozen=True)
 class Task:
-    """Texts, class split, base classes, training episodes and validation episodes."""
+    """Texts, class split, base classes and their texts, training episodes and validation episodes."""
 
     corpus: Corpus
     split_name: str
     split: ClassSplit
     base_classes: tuple[str, ...]
+    base_texts: BaseTexts
     sampler: EpisodeSampler | VariedSampler
     validation: EpisodeList
 
-    def rows(self, *parts: str) -> list[int]:
-        """Indices of all texts of the classes of some parts."""
-        return [row for part in parts for label in self.split.part(part) for row in self.corpus.by_class[label]]
+    def text_indices(self, *parts: str) -> list[int]:
+        """Indices of all texts of the classes of some parts of the split."""
+        return [index for part in parts for index in self.corpus.rows_of(self.split.part(part))]
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
@@ -73,10 +86,8 @@ def prepare_task(config: TrainConfig, warn: Callable[[str], None], corpus: Corpu
         drawn = base
     else:
         drawn = split.train if config.episode_classes == "all" else tuple(c for c in split.train if c not in base)
-    seen = corpus
-    if config.stage2.hold_out:
-        held = hold_out(corpus, base, config.stage1.held_out, config.seed)[1]
-        seen = corpus.hiding(row for row, _ in held)
+    base_texts = hold_out(corpus, base, config.stage1.held_out, config.seed)
+    seen = corpus.hiding(row for row, _ in base_texts.held_out) if config.stage2.hold_out else corpus
     sampler = make_sampler(config, seen, drawn)
     if sampler.left_out:
         warn(_left_out(sampler))
@@ -94,7 +105,7 @@ def prepare_task(config: TrainConfig, warn: Callable[[str], None], corpus: Corpu
     if way < config.way:
         warn(f"only {way} validation classes are large enough: validating {way}-way instead of {config.way}-way")
     judge = EpisodeSampler(corpus, split.valid, way, config.shot, config.queries, VALIDATION_SEED + config.seed)
-    return Task(corpus, split_name, split, base, sampler, judge.take(config.stage2.validation_episodes))
+    return Task(corpus, split_name, split, base, base_texts, sampler, judge.take(config.stage2.validation_episodes))
 
 
 def open_corpus(config: TrainConfig) -> Corpus:
@@ -102,6 +113,29 @@ def open_corpus(config: TrainConfig) -> Corpus:
     corpus = load_corpus(config.data, text_column=config.text_column, label_column=config.label_column)
     texts = [text for file in config.exclude for text in read_corpus(Path(file)).texts]
     return leave_out(corpus, texts) if texts else corpus
+
+
+def open_encoder(config: TrainConfig) -> Encoder:
+    """The encoder of a configuration, with the pooling that suits the method where the settings leave that open."""
+    if config.encoder != BILSTM:
+        pooling = chosen_pooling(config)
+        return Encoder(config.encoder, pooling=pooling, max_length=config.max_length, device=config.device)
+    if config.tune != "full":
+        raise ConfigError(f"encoder {BILSTM} knows nothing before training: use --tune full")
+    from dmin.encoder.bilstm import bilstm_encoder
+
+    return bilstm_encoder(max_length=config.max_length, seed=config.seed, device=config.device)
+
+
+def chosen_pooling(config: TrainConfig) -> str:
+    """The pooling of the settings; "auto" with a frozen encoder is the method's own, if it has one.
+
+    A tuned encoder starts alike for every method, and can bring into its last layer what a method needs.
+    """
+    method = method_class(config.method)
+    if method.inputs == "tokens" and config.pooling == "layers":
+        return "auto"  # it does not pool
+    return method.traits.pooling if config.pooling == "auto" and config.tune == "none" else config.pooling
 
 
 def make_sampler(config: TrainConfig, corpus: Corpus, classes: Sequence[str]) -> EpisodeSampler | VariedSampler:
@@ -138,8 +172,24 @@ def choose_base(config: TrainConfig, split: ClassSplit) -> tuple[str, ...]:
     return tuple(chosen)
 
 
+def hold_out(corpus: Corpus, classes: Sequence[str], part: float, seed: int) -> BaseTexts:
+    """Divide each class's texts into those to learn from and those to validate by.
+
+    Every class keeps at least one text to learn from; of a class of one text none is held out.
+    """
+    random = np.random.default_rng([seed, 0])
+    train: list[BaseText] = []
+    held: list[BaseText] = []
+    for number, label in enumerate(classes):
+        rows = random.permutation(corpus.by_class[label]).tolist()
+        aside = min(math.ceil(part * len(rows)), len(rows) - 1) if part else 0
+        held += [(row, number) for row in rows[:aside]]
+        train += [(row, number) for row in rows[aside:]]
+    return BaseTexts(tuple(train), tuple(held))
+
+
 def check_method(config: TrainConfig, task: Task, dim: int) -> None:
-    """Build the method once for nothing, so that what it cannot do is said before any training."""
+    """Build the method once and drop it, so that options that it refuses are an error before any training."""
     memory = torch.ones(len(task.base_classes), dim)
     try:
         create(config.method, dim, way=config.way, shot=config.shot, base_memory=memory, **config.options)

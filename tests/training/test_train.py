@@ -1,4 +1,4 @@
-"""The whole road, in this process."""
+"""Training into a run folder, in this process."""
 
 from __future__ import annotations
 
@@ -10,16 +10,12 @@ import pytest
 import torch
 from transformers import AutoModel
 
-from dmin.data import seeded_split
 from dmin.encoder import Encoder
-from dmin.errors import ConfigError, DataError, DminError, ModelError
+from dmin.errors import ConfigError, DminError, ModelError
 from dmin.model import load_model
 from dmin.training import Trainer, load_config
 from dmin.training.checkpoint import CheckpointStore
 from dmin.training.metrics import read_metrics
-from dmin.training.stage1 import hold_out
-from dmin.training.task import choose_base, prepare_task
-from tests.conftest import WORDS
 
 SMALL: dict[str, Any] = {
     "split_seed": 1, "split_sizes": (5, 2, 2), "way": 3, "shot": 2, "queries": 4, "device": "cpu",
@@ -54,7 +50,7 @@ def test_a_run_folder_holds_what_it_promises(settings: dict[str, Any], tmp_path:
     assert head["format"] == 1 and len(head["base_classes"]) == 5 and head["calibration"] is None
     loaded = load_model(out)
     assert loaded.info == model.info
-    width = 48 if tune == "none" else 24  # two layers of a resting encoder
+    width = 48 if tune == "none" else 24  # two layers of a frozen encoder
     support, query = torch.randn(3, 2, width), torch.randn(4, width)
     with torch.no_grad():
         assert torch.equal(loaded.method(support, query), model.method(support, query))
@@ -78,37 +74,10 @@ def test_the_same_seed_gives_the_same_weights(settings: dict[str, Any], tmp_path
     assert not torch.equal(states[0]["base_memory"], states[2]["base_memory"])
 
 
-def test_held_out_texts_stay_out_of_the_episodes_too(settings: dict[str, Any]) -> None:
-    wanted = {**settings, "stage1.held_out": 0.2, "stage2.hold_out": True}
-    config = load_config(overrides=wanted)
-    task = prepare_task(config, silent)
-    held = {row for row, _ in hold_out(task.corpus, task.base_classes, 0.2, config.seed)[1]}
-
-    def drawn(sampler: Any) -> set[int]:
-        episodes = [sampler.episode(number) for number in range(60)]
-        return {row for episode in episodes for rows in (*episode.support, *episode.query) for row in rows}
-
-    assert held and not held & drawn(task.sampler)
-    usual = prepare_task(load_config(overrides={**wanted, "stage2.hold_out": False}), silent)
-    assert held & drawn(usual.sampler)
-    assert task.corpus.fingerprint == task.sampler.corpus.fingerprint
-
-
 def test_training_leaves_global_random_state_alone(settings: dict[str, Any], tmp_path: Path) -> None:
     state = torch.get_rng_state()
     train({**settings, "tune": "full"}, tmp_path / "run")
     assert torch.equal(state, torch.get_rng_state())
-
-
-def test_base_and_episode_classes(settings: dict[str, Any]) -> None:
-    task = prepare_task(load_config(overrides={**settings, "base_classes": 2}), silent)
-    assert len(task.base_classes) == 2 and set(task.base_classes) < set(task.split.train)
-    assert len(task.sampler.classes) == 5
-    apart = {**settings, "base_classes": 2, "episode_classes": "without-base"}
-    drawn = prepare_task(load_config(overrides=apart), silent).sampler.classes
-    assert len(drawn) == 3 and not set(drawn) & set(task.base_classes)
-    named = load_config(overrides={**settings, "base_classes": list(task.split.train[:2])})
-    assert choose_base(named, task.split) == task.split.train[:2]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +94,7 @@ def test_base_and_episode_classes(settings: dict[str, Any]) -> None:
         ({"encoder": "/nowhere"}, "no such encoder folder"),
     ],
 )
-def test_mistakes_are_found_before_anything_is_written(
+def test_wrong_settings_are_refused_before_anything_is_written(
     settings: dict[str, Any], tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(DminError, match=message):
@@ -136,23 +105,10 @@ def test_mistakes_are_found_before_anything_is_written(
 def test_a_precision_that_breaks_is_refused_before_anything_is_written(
     settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dmin.training.stages.breaks_on_bf16", lambda device: True)
+    monkeypatch.setattr("dmin.training.tuning.breaks_on_bf16", lambda device: True)
     with pytest.raises(ConfigError, match="use precision=float32"):
         train({**settings, "tune": "full", "precision": "bf16"}, tmp_path / "run")
     assert not (tmp_path / "run").exists()
-
-
-def test_small_classes_and_narrow_validation_are_said(settings: dict[str, Any], words_file: Path) -> None:
-    notes: list[str] = []
-    sizes = (6, 2, 1)
-    seed = next(seed for seed in range(99) if "apple" in seeded_split(list(WORDS), seed, sizes).train)
-    lines = words_file.read_text().splitlines()
-    small = [line for line in lines if line.endswith(",apple")][4:]
-    words_file.write_text("\n".join(line for line in lines if line not in small) + "\n")
-    prepare_task(load_config(overrides={**settings, "split_seed": seed, "split_sizes": sizes}), notes.append)
-    assert any("validating 2-way instead of 3-way" in note for note in notes)
-    assert any("1 training classes have fewer than 2 + 4 texts and are left out" in note for note in notes)
-    assert any("apple" in note for note in notes)
 
 
 def test_a_folder_with_a_run_is_not_overwritten_by_accident(settings: dict[str, Any], tmp_path: Path) -> None:
@@ -199,8 +155,8 @@ def test_without_episodes_and_epochs_the_start_is_kept(settings: dict[str, Any],
     assert model.method.base_memory.norm(dim=1).std() < 1e-4
 
 
-def test_a_loss_that_is_no_number_stops_with_the_way_out(settings: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="stage 2: the loss of update .* is not a number; lower the learning rate"):
+def test_a_loss_of_nan_stops_with_a_hint(settings: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="stage 2: the loss of update .* is NaN or infinite; lower the learning rate"):
         train({**settings, "method": "prototypical", "stage2.learning_rate": 1e30}, tmp_path / "run")
     assert list((tmp_path / "run" / "checkpoints").glob("stage2-*")) and not (tmp_path / "run" / "model").exists()
 
@@ -208,11 +164,3 @@ def test_a_loss_that_is_no_number_stops_with_the_way_out(settings: dict[str, Any
 def test_tensorboard_writes_events(settings: dict[str, Any], tmp_path: Path) -> None:
     train({**settings, "tensorboard": True}, tmp_path / "run")
     assert list((tmp_path / "run").rglob("events.out.tfevents.*"))
-
-
-def test_no_data_error_for_two_columns_named_otherwise(settings: dict[str, Any], words_file: Path) -> None:
-    words_file.write_text(words_file.read_text().replace("text,label", "utterance,intent", 1))
-    with pytest.raises(DataError, match="utterance, intent"):
-        prepare_task(load_config(overrides=settings), silent)
-    renamed = {**settings, "text_column": "utterance", "label_column": "intent"}
-    assert prepare_task(load_config(overrides=renamed), silent).corpus.name == "words"

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from dmin.encoder import Encoder
-from dmin.training.words import SeenEmbedding, seen_words_learn
+from dmin.training.tuning import SeenEmbedding, seen_words_learn
 
 TEXTS = ["where is my parcel", "the song is fine", "a parcel is late"]
 
@@ -57,7 +57,7 @@ def test_the_table_comes_back_after_an_error(tiny_encoder: Encoder) -> None:
     assert tiny_encoder.network.backbone.get_input_embeddings() is table
 
 
-def test_what_rests_is_left_alone(tiny_encoder: Encoder) -> None:
+def test_a_frozen_table_is_left_as_it_is(tiny_encoder: Encoder) -> None:
     table = tiny_encoder.network.backbone.get_input_embeddings()
     table.weight.requires_grad_(False)
     with seen_words_learn(tiny_encoder.network, [[1, 2]]):
