@@ -1,4 +1,4 @@
-"""The classifier an application holds."""
+"""The public API of `FewShotClassifier`."""
 
 from __future__ import annotations
 
@@ -98,13 +98,13 @@ def test_fifty_examples_against_one_do_not_decide_by_number(run_folder: Path) ->
 
 
 def test_blocks_and_buckets_change_nothing(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dmin.classifier import scoring, state
+    from dmin.classifier import knowledge, scoring
 
     texts = ["one text", "another text", "a third one"]
     whole = FewShotClassifier(run_folder, device="cpu").fit(EXAMPLES).decision_function(texts)
     monkeypatch.setattr(scoring, "QUERY_BLOCK", 1)
-    monkeypatch.setattr(state, "SIZES", (100,))
-    monkeypatch.setattr(state, "BLOCK_ROWS", 1)
+    monkeypatch.setattr(knowledge, "SIZES", (100,))
+    monkeypatch.setattr(knowledge, "BLOCK_ROWS", 1)
     again = FewShotClassifier(run_folder, device="cpu").fit(EXAMPLES).decision_function(texts)
     assert np.allclose(again, whole, atol=1e-6)
 
@@ -124,11 +124,11 @@ def test_adding_a_class_touches_that_class_only(trained: bool, run_folder: Path)
     classifier = FewShotClassifier(run_folder if trained else "default", device="cpu", use_names=False).fit(EXAMPLES)
     texts = ["play a song", "my money"]
     before = classifier.decision_function(texts)
-    cached = {entry.label: entry.prepared for entry in classifier._knowledge.classes}
+    cached = {entry.label: entry.prepared for entry in classifier.state_.knowledge.classes}
     copies = {label: tensor.clone() for label, tensor in cached.items()}
     classifier.add_class("music", ["play some jazz", "put on a song", "start the music"])
     assert classifier.predict(["play a song"]).tolist() == ["music"]
-    for entry in classifier._knowledge.classes[:3]:
+    for entry in classifier.state_.knowledge.classes[:3]:
         assert entry.prepared is cached[entry.label] and torch.equal(entry.prepared, copies[entry.label])
     assert np.allclose(classifier.decision_function(texts)[:, :3], before, atol=1e-6)
     classifier.remove_class("music")
@@ -189,12 +189,12 @@ def test_two_threads_predict_while_a_third_adds_and_removes() -> None:
 def test_names_take_part_where_labels_are_words() -> None:
     examples = {"opening_hours": ["when do you start"], "lostCard": ["it is gone"]}
     with_names = FewShotClassifier(device="cpu").fit(examples)
-    assert [entry.texts[-1] for entry in with_names._knowledge.classes] == ["opening hours", "lost Card"]
+    assert [entry.texts[-1] for entry in with_names.state_.knowledge.classes] == ["opening hours", "lost Card"]
     assert with_names.predict(["what are your opening hours on Sunday"]).tolist() == ["opening_hours"]
     assert with_names.examples_ == {label: tuple(texts) for label, texts in examples.items()}
     without = quick(use_names="auto").fit({"C17": ["aaa"], "C18": ["bbb"]})
-    assert not any(entry.named for entry in without._knowledge.classes)
-    assert not any(entry.named for entry in quick(use_names="auto").fit(["a", "b"], [0, 1])._knowledge.classes)
+    assert not any(entry.named for entry in without.state_.knowledge.classes)
+    assert not any(entry.named for entry in quick(use_names="auto").fit(["a", "b"], [0, 1]).state_.knowledge.classes)
 
 
 def test_a_description_is_enough_for_a_class() -> None:
@@ -212,7 +212,7 @@ def test_a_description_is_enough_for_a_class() -> None:
 # Refusal
 
 
-def test_reject_by_number_by_label_and_by_itself(fitted: FewShotClassifier) -> None:
+def test_reject_by_number_by_label_and_auto(fitted: FewShotClassifier) -> None:
     texts = ["give me my money back", "who won the chess game in 1972"]
     assert fitted.predict(texts).tolist()[0] == "refund"
     for reject in (0.35, {"refund": 0.35, "parcel": 0.35, "weather": 0.35}, "auto"):
@@ -284,7 +284,7 @@ def test_base_classes_stay_answerable(run_folder: Path) -> None:
 def test_clone_params_and_pipelines() -> None:
     classifier = quick(reject=0.3, unknown_label="?")
     copy = clone(classifier)
-    assert copy.get_params() == classifier.get_params() and not hasattr(copy, "_knowledge")
+    assert copy.get_params() == classifier.get_params() and not hasattr(copy, "state_")
     assert copy.set_params(reject=None).reject is None
     texts, labels = ["aaa", "aab", "bbb", "bba"] * 3, ["a", "a", "b", "b"] * 3
     assert cross_val_score(quick(), texts, labels, cv=3).mean() == 1.0
@@ -308,7 +308,7 @@ def test_clone_params_and_pipelines() -> None:
         (lambda c: c.fit(["x"]), DataError, "need labels"),
         (lambda c: c.fit(["x"], ["a", "b"]), DataError, "1 texts but 2 labels"),
         (lambda c: c.fit({"a": ["x"]}, ["a"]), TypeError, "not both"),
-        (lambda c: c.fit(["x", "y"], [["a", "b"], ["a"]]), TypeError, "several labels a text are not supported"),
+        (lambda c: c.fit(["x", "y"], [["a", "b"], ["a"]]), TypeError, "several labels per text are not supported"),
         (lambda c: c.fit(["x", "y"], ["a", float("nan")]), DataError, "label 1 is nan"),
         (lambda c: c.fit({None: ["x"], "b": ["y"]}), DataError, "None is no label"),
         (lambda c: c.fit(["x", "y"], np.array([0.5, 1.5])), DataError, "Unknown label type: continuous"),
@@ -333,7 +333,7 @@ def test_clone_params_and_pipelines() -> None:
         (lambda c: c.predict_top_k(["x"], 0), DataError, "at least 1"),
     ],
 )
-def test_mistakes_change_nothing(act: Any, error: type[Exception], message: str) -> None:
+def test_a_refused_call_changes_nothing(act: Any, error: type[Exception], message: str) -> None:
     classifier = quick().fit(EXAMPLES)
     before = classifier.decision_function(["hello"])
     with pytest.raises(error, match=message):
@@ -356,7 +356,7 @@ def test_a_failed_fit_does_not_stand_in_the_way() -> None:
     other = FewShotClassifier("nearest", device="cpu").fit(EXAMPLES).set_params(model="default")
     with pytest.raises(DataError):
         other.fit({"a": []})
-    assert other.fit(EXAMPLES)._model.method.name == "dmin-plus"
+    assert other.fit(EXAMPLES).state_.model.method.name == "dmin-plus"
 
 
 def test_one_string_is_not_a_list_of_letters() -> None:
@@ -393,7 +393,7 @@ def test_two_threads_that_add_lose_nothing() -> None:
 def test_bad_encoders_are_named() -> None:
     with pytest.raises(DataError, match=r"shape \(2,\)"):
         FewShotClassifier(encoder=lambda texts: np.zeros(len(texts))).fit(["a", "b"], [0, 1])
-    with pytest.raises(DataError, match="not a number for text 0"):
+    with pytest.raises(DataError, match="NaN or infinity for text 0"):
         FewShotClassifier(encoder=lambda texts: np.full((len(texts), 3), np.nan)).fit(["a", "b"], [0, 1])
     widths = iter([4, 5])
     classifier = FewShotClassifier(encoder=lambda texts: np.ones((len(texts), next(widths)))).fit(["a", "b"], [0, 1])

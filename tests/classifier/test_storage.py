@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dmin import FewShotClassifier
-from dmin.classifier.storage import head_digest
+from dmin.classifier.scoring import head_digest
 from dmin.errors import ConfigError, DataError, ModelError, StorageError
 from dmin.files import read_tensors, write_tensors
 from tests.classifier.common import EXAMPLES, letters, quick
@@ -76,7 +76,7 @@ def test_another_shipped_head_takes_the_same_examples(tmp_path: Path) -> None:
     classifier = FewShotClassifier(device="cpu").fit(EXAMPLES)
     classifier.save(tmp_path / "saved")
     path = tmp_path / "saved" / "classifier.json"
-    path.write_text(path.read_text().replace(f'"head": "{head_digest(classifier._model.method)}"', '"head": "older"'))
+    path.write_text(path.read_text().replace(f'"head": "{head_digest(classifier.state_.model.method)}"', '"head": "older"'))
     tensors, _ = read_tensors(tmp_path / "saved" / "support.safetensors")
     spoiled = {name: tensor * 0 if name.startswith("prepared") else tensor for name, tensor in tensors.items()}
     write_tensors(tmp_path / "saved" / "support.safetensors", spoiled)

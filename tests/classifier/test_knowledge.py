@@ -1,4 +1,4 @@
-"""What a classifier knows, in blocks: what is kept when classes come and go, and that blocks change no score."""
+"""Classes in blocks: what is kept when classes come and go, and that blocks change no score."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from dmin.classifier import state as blocks_of
+from dmin.classifier import knowledge as blocks_of
+from dmin.classifier.knowledge import ClassSupport, Knowledge
 from dmin.classifier.scoring import Model
-from dmin.classifier.state import ClassSupport, Knowledge
 from dmin.methods import METHODS, create
 
 WIDTH = 24
@@ -55,7 +55,7 @@ def test_a_new_class_changes_one_block_and_leaves_the_tensors_of_the_others() ->
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_classes_that_go_leave_no_crumbs() -> None:
+def test_removed_classes_leave_no_nearly_empty_blocks() -> None:
     knowledge = known(*[2] * 64)
     for label in range(64):
         if label % 4:
