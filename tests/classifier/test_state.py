@@ -7,7 +7,7 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import Any
@@ -22,23 +22,10 @@ from sklearn.model_selection import cross_validate
 from dmin import FewShotClassifier
 from dmin.classifier import storage
 from dmin.errors import ConfigError, ModelError
-from tests.classifier.common import EXAMPLES, PAIRS, letters, quick
+from tests.classifier.common import EXAMPLES, PAIRS, Interrupting, letters, quick
 
 TEXTS = ["some text", "money back", "rain"]
 OTHERS = {"new": ["qqq", "qqz"], "newer": ["xxx", "xyz", "zzz"], "newest": ["vvv"], "last": ["www"]}
-
-
-class Interrupting:
-    """An encoder during whose next call something else happens."""
-
-    def __init__(self) -> None:
-        self.then: Callable[[], object] | None = None
-
-    def __call__(self, texts: Sequence[str]) -> Any:
-        then, self.then = self.then, None
-        if then is not None:
-            then()
-        return letters(texts)
 
 
 # One snapshot per call
