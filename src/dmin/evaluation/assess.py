@@ -48,9 +48,7 @@ class Assessment:
     uncalibrated: Reliability  # with the head's own scale
     scores: FloatArray = field(repr=False)  # highest cosine of each in-scope text
     separation: Separation | None = None
-    refused: tuple[float, float] | None = (
-        None  # part refused: of in-scope texts, of out-of-scope texts
-    )
+    refused: tuple[float, float] | None = None  # part refused: of in-scope texts, of out-of-scope texts
     outside_scores: FloatArray | None = field(default=None, repr=False)
     threshold: float | None = None
     base_and_novel: tuple[float, float] | None = None  # accuracy on texts of base and of own classes, all at once
