@@ -13,8 +13,8 @@ import torch
 
 from benchmarks.common import Result, middle, short_texts, take_turns
 from benchmarks.routing import WIDTH
+from dmin.classifier.knowledge import ClassSupport, Knowledge
 from dmin.classifier.scoring import Model
-from dmin.classifier.state import ClassSupport, Knowledge
 from dmin.encoder import Encoder
 from dmin.model import load_model, shipped_head
 

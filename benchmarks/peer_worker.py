@@ -72,9 +72,7 @@ class Dmin(Peer):
         self.classifier = FewShotClassifier(self.options["model"], use_names=self.options["names"], device="cpu")
 
     def load(self) -> None:
-        # What `fit` does first, by itself, so that its time can be told apart.
-        self.classifier._model = self.classifier._open()
-        self.classifier._opened_for = self.classifier._names_of_model()
+        self.classifier.open()  # `fit` does it too: by itself here, so that its time can be told apart
 
     def fit(self, examples: Labelled) -> None:
         self.classifier.fit([text for text, _ in examples], [label for _, label in examples])

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from benchmarks.common import Result, middle, peak_above, ratio, spread, take_turns, threads
+from dmin.classifier.knowledge import ClassSupport, Knowledge
 from dmin.classifier.scoring import Model
-from dmin.classifier.state import ClassSupport, Knowledge
 from dmin.methods import create
 from dmin.methods.base import cosine
 from dmin.routing import DynamicMemoryRouting, pearson, squash

@@ -86,7 +86,7 @@ def test_plain_lines_and_streams(tmp_path: Path) -> None:
     assert list(read_texts(io.StringIO("a\nb"), "text")) == [(1, {"text": "a"}), (2, {"text": "b"})]
 
 
-def test_mistakes(tmp_path: Path) -> None:
+def test_inputs_and_outputs_that_cannot_be_used_are_named(tmp_path: Path) -> None:
     path = write_input(tmp_path / "in.csv", 3)
     with pytest.raises(DataError, match="no column 'body'; it has text, id"):
         list(read_texts(path, "body"))
@@ -153,7 +153,9 @@ def test_rows_without_a_text_stay_in_their_place(tmp_path: Path) -> None:
         classify_file(read_texts(write_rows(path, [{"text": 7}]), "text"), tmp_path / "o.csv", answer, column="text")
 
 
-def test_columns_keep_their_place_and_strange_ones_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_keep_their_place_and_additional_ones_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(bulk, "BATCH", 1)
     rows = [{"text": "text 1", "a": 1, "b": 2}, {"text": "text 2", "b": 20, "a": 10}]
     path = write_rows(tmp_path / "in.jsonl", rows)
@@ -182,7 +184,7 @@ def test_an_interrupted_run_is_not_lost_by_accident(tmp_path: Path, monkeypatch:
         with pytest.raises(RuntimeError):
             classify_file(read_texts(path, "text"), output, answer, column="text", after_batch=crash)
         kept = part.read_bytes()
-        with pytest.raises(DataError, match="add --resume to go on with it, or remove it"):
+        with pytest.raises(DataError, match="add --resume to continue it, or remove it"):
             classify_file(read_texts(path, "text"), output, answer, column="text")
         with pytest.raises(DataError, match="use the same options"):
             classify_file(read_texts(path, "text"), output, more, column="text", resume=True)

@@ -203,7 +203,9 @@ def test_a_note_of_a_worker_arrives_once(here: list[str], tmp_path: Path) -> Non
     assert len(notes) == 1
 
 
-def test_mistakes(here: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_options_and_broken_files_are_one_line(
+    here: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source, classifier = fill(tmp_path / "in"), quick().fit(EXAMPLES)
     output = tmp_path / "out"
     with pytest.raises(DataError, match=r"no column 'txt' \(did you mean 'text'\?\); it has id, text"):

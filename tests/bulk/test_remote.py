@@ -53,7 +53,7 @@ def test_relative_paths_and_the_home_folder(tree: Path, monkeypatch: pytest.Monk
     assert open_place("~/b").path == str(tree / "b")
 
 
-def test_mistakes(tree: Path) -> None:
+def test_addresses_without_readable_files_are_named(tree: Path) -> None:
     with pytest.raises(DataError, match=r"no file matches .*gone.*\.csv, \.jsonl"):
         find_files(str(tree / "gone"), KINDS)
     with pytest.raises(DataError, match="notes.md: unknown kind of file; use .csv, .jsonl"):

@@ -1,4 +1,4 @@
-"""The support-set doctor."""
+"""Diagnosis of the support set."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""The classifier an application holds."""
+"""The public API of `FewShotClassifier`."""
 
 from __future__ import annotations
 
 import threading
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,9 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 from dmin import FewShotClassifier
-from dmin.errors import ConfigError, DataError, UnknownNameError
+from dmin.errors import ConfigError, DataError
 from dmin.training import Trainer, load_config
 from tests.classifier.common import EXAMPLES, PAIRS, letters, quick
 
@@ -98,13 +94,13 @@ def test_fifty_examples_against_one_do_not_decide_by_number(run_folder: Path) ->
 
 
 def test_blocks_and_buckets_change_nothing(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dmin.classifier import scoring, state
+    from dmin.classifier import knowledge, scoring
 
     texts = ["one text", "another text", "a third one"]
     whole = FewShotClassifier(run_folder, device="cpu").fit(EXAMPLES).decision_function(texts)
     monkeypatch.setattr(scoring, "QUERY_BLOCK", 1)
-    monkeypatch.setattr(state, "SIZES", (100,))
-    monkeypatch.setattr(state, "BLOCK_ROWS", 1)
+    monkeypatch.setattr(knowledge, "SIZES", (100,))
+    monkeypatch.setattr(knowledge, "BLOCK_ROWS", 1)
     again = FewShotClassifier(run_folder, device="cpu").fit(EXAMPLES).decision_function(texts)
     assert np.allclose(again, whole, atol=1e-6)
 
@@ -124,11 +120,11 @@ def test_adding_a_class_touches_that_class_only(trained: bool, run_folder: Path)
     classifier = FewShotClassifier(run_folder if trained else "default", device="cpu", use_names=False).fit(EXAMPLES)
     texts = ["play a song", "my money"]
     before = classifier.decision_function(texts)
-    cached = {entry.label: entry.prepared for entry in classifier._knowledge.classes}
+    cached = {entry.label: entry.prepared for entry in classifier.state_.knowledge.classes}
     copies = {label: tensor.clone() for label, tensor in cached.items()}
     classifier.add_class("music", ["play some jazz", "put on a song", "start the music"])
     assert classifier.predict(["play a song"]).tolist() == ["music"]
-    for entry in classifier._knowledge.classes[:3]:
+    for entry in classifier.state_.knowledge.classes[:3]:
         assert entry.prepared is cached[entry.label] and torch.equal(entry.prepared, copies[entry.label])
     assert np.allclose(classifier.decision_function(texts)[:, :3], before, atol=1e-6)
     classifier.remove_class("music")
@@ -189,12 +185,12 @@ def test_two_threads_predict_while_a_third_adds_and_removes() -> None:
 def test_names_take_part_where_labels_are_words() -> None:
     examples = {"opening_hours": ["when do you start"], "lostCard": ["it is gone"]}
     with_names = FewShotClassifier(device="cpu").fit(examples)
-    assert [entry.texts[-1] for entry in with_names._knowledge.classes] == ["opening hours", "lost Card"]
+    assert [entry.texts[-1] for entry in with_names.state_.knowledge.classes] == ["opening hours", "lost Card"]
     assert with_names.predict(["what are your opening hours on Sunday"]).tolist() == ["opening_hours"]
     assert with_names.examples_ == {label: tuple(texts) for label, texts in examples.items()}
     without = quick(use_names="auto").fit({"C17": ["aaa"], "C18": ["bbb"]})
-    assert not any(entry.named for entry in without._knowledge.classes)
-    assert not any(entry.named for entry in quick(use_names="auto").fit(["a", "b"], [0, 1])._knowledge.classes)
+    assert not any(entry.named for entry in without.state_.knowledge.classes)
+    assert not any(entry.named for entry in quick(use_names="auto").fit(["a", "b"], [0, 1]).state_.knowledge.classes)
 
 
 def test_a_description_is_enough_for_a_class() -> None:
@@ -212,7 +208,7 @@ def test_a_description_is_enough_for_a_class() -> None:
 # Refusal
 
 
-def test_reject_by_number_by_label_and_by_itself(fitted: FewShotClassifier) -> None:
+def test_reject_by_number_by_label_and_auto(fitted: FewShotClassifier) -> None:
     texts = ["give me my money back", "who won the chess game in 1972"]
     assert fitted.predict(texts).tolist()[0] == "refund"
     for reject in (0.35, {"refund": 0.35, "parcel": 0.35, "weather": 0.35}, "auto"):
@@ -276,141 +272,6 @@ def test_base_classes_stay_answerable(run_folder: Path) -> None:
         classifier.add_class(classifier.base_classes_[0], ["hello"])
     with pytest.raises(ConfigError, match="keep_base needs"):
         FewShotClassifier(keep_base=True, encoder=letters).fit(EXAMPLES)
-
-
-# The scikit-learn contract
-
-
-def test_clone_params_and_pipelines() -> None:
-    classifier = quick(reject=0.3, unknown_label="?")
-    copy = clone(classifier)
-    assert copy.get_params() == classifier.get_params() and not hasattr(copy, "_knowledge")
-    assert copy.set_params(reject=None).reject is None
-    texts, labels = ["aaa", "aab", "bbb", "bba"] * 3, ["a", "a", "b", "b"] * 3
-    assert cross_val_score(quick(), texts, labels, cv=3).mean() == 1.0
-    search = GridSearchCV(quick(), {"reject": [None, 1.1]}, cv=2).fit(texts, labels)
-    assert search.best_params_ == {"reject": None}
-    assert search.cv_results_["mean_test_score"].tolist() == [1.0, 0.0]  # all refused, all wrong
-    pipeline = make_pipeline(FunctionTransformer(lambda x: [text.lower() for text in x]), quick())
-    assert pipeline.fit(texts, labels).predict(["AAA"]).tolist() == ["a"]
-    assert quick().fit(texts, labels).score(texts, labels) == 1.0
-
-
-@pytest.mark.parametrize(
-    ("act", "error", "message"),
-    [
-        (lambda c: c.fit({}), DataError, "no classes"),
-        (lambda c: c.fit({"a": [], "b": ["x"]}), DataError, "'a' has no example"),
-        (lambda c: c.fit({"a": "text", "b": ["x"]}), TypeError, "not one string"),
-        (lambda c: c.fit({"a": ["x", " "], "b": ["y"]}), DataError, "'a', example 1 is empty"),
-        (lambda c: c.fit({"a": ["x", None], "b": ["y"]}), TypeError, "'a', example 1 is None"),
-        (lambda c: c.fit({"a": [b"x"], "b": ["y"]}), TypeError, "example 0 is b'x'"),
-        (lambda c: c.fit(["x"]), DataError, "need labels"),
-        (lambda c: c.fit(["x"], ["a", "b"]), DataError, "1 texts but 2 labels"),
-        (lambda c: c.fit({"a": ["x"]}, ["a"]), TypeError, "not both"),
-        (lambda c: c.fit(["x", "y"], [["a", "b"], ["a"]]), TypeError, "several labels a text are not supported"),
-        (lambda c: c.fit(["x", "y"], ["a", float("nan")]), DataError, "label 1 is nan"),
-        (lambda c: c.fit({None: ["x"], "b": ["y"]}), DataError, "None is no label"),
-        (lambda c: c.fit(["x", "y"], np.array([0.5, 1.5])), DataError, "Unknown label type: continuous"),
-        (lambda c: c.fit(["x", "y"], [bytearray(b"q"), "b"]), TypeError, "must be hashable"),
-        (lambda c: c.add_class("refund", ["x"]), DataError, "there already"),
-        (lambda c: c.add_class("new", []), DataError, "no example and no description"),
-        (lambda c: c.add_examples("refund", []), DataError, "has no example"),
-        (lambda c: c.add_examples("refnd", ["x"]), KeyError, "did you mean 'refund'"),
-        (lambda c: c.remove_class("refnd"), KeyError, "did you mean 'refund'"),
-        (lambda c: c.remove_example("refund", "I want my money"), UnknownNameError, "did you mean"),
-        (lambda c: c.remove_example("weather", "will it rain tomorrow"), DataError, "last example"),
-        (lambda c: c.predict([None]), TypeError, "text 0 is None"),
-        (lambda c: c.predict("hello"), TypeError, "list of texts"),
-        (lambda c: c.explain(""), DataError, "text 0 is empty"),
-        (lambda c: c.fit("one text", ["a"]), TypeError, "not one str"),
-        (lambda c: c.fit({"a": None, "b": ["x"]}), TypeError, "class 'a': a list of texts is needed, not None"),
-        (lambda c: c.add_class(["a"], ["x"]), TypeError, r"label \['a'\] \(list\): a label must be hashable"),
-        (lambda c: c.remove_class(["a"]), TypeError, "must be hashable"),
-        (lambda c: c.set_params(reject={"refnd": 0.5}).fit(EXAMPLES), KeyError, "did you mean 'refund'"),
-        (lambda c: c.set_params(reject=0.1, unknown_label="refund").fit(EXAMPLES), DataError, "unknown_label"),
-        (lambda c: c.set_params(use_names="maybe").fit(EXAMPLES), ConfigError, "True, False or 'auto'"),
-        (lambda c: c.predict_top_k(["x"], 0), DataError, "at least 1"),
-    ],
-)
-def test_mistakes_change_nothing(act: Any, error: type[Exception], message: str) -> None:
-    classifier = quick().fit(EXAMPLES)
-    before = classifier.decision_function(["hello"])
-    with pytest.raises(error, match=message):
-        act(classifier)
-    assert np.array_equal(classifier.decision_function(["hello"]), before)
-    if message == "there already":
-        return  # before any fit it is not
-    classifier = quick()
-    with pytest.raises((error, NotFittedError, KeyError)):
-        act(classifier)
-    assert not hasattr(classifier, "classes_")
-    assert len(classifier.set_params(reject=None, use_names=False).fit(EXAMPLES).classes_) == 3
-
-
-def test_a_failed_fit_does_not_stand_in_the_way() -> None:
-    classifier = quick()
-    with pytest.raises(DataError):
-        classifier.fit({"a": [" "], "b": ["x"]})
-    assert classifier.fit(EXAMPLES).predict(["my money"]).shape == (1,)
-    other = FewShotClassifier("nearest", device="cpu").fit(EXAMPLES).set_params(model="default")
-    with pytest.raises(DataError):
-        other.fit({"a": []})
-    assert other.fit(EXAMPLES)._model.method.name == "dmin-plus"
-
-
-def test_one_string_is_not_a_list_of_letters() -> None:
-    classifier = FewShotClassifier("nearest", device="cpu").fit(EXAMPLES)
-    with pytest.raises(TypeError, match="list of texts"):
-        classifier.predict("abc")
-
-
-def test_a_refusal_is_wrong_whatever_the_label() -> None:
-    classifier = quick(reject=1.1, unknown_label="?").fit(EXAMPLES)
-    assert classifier.predict(["hello"]).tolist() == ["?"] and classifier.score(["hello"], ["?"]) == 0.0
-
-
-def test_the_automatic_threshold_follows_the_classes() -> None:
-    classifier = FewShotClassifier("nearest", device="cpu", use_names=False, reject="auto")
-    classifier.add_class("refund", EXAMPLES["refund"]).add_class("parcel", EXAMPLES["parcel"])
-    first = classifier.threshold_
-    classifier.add_examples("parcel", ["zebras in the zoo"])  # an outlier lowers what its own examples reach
-    assert first is not None and classifier.threshold_ is not None and classifier.threshold_ < first
-    fresh = FewShotClassifier("nearest", device="cpu", use_names=False, reject="auto").fit(classifier.examples_)
-    assert classifier.threshold_ == pytest.approx(fresh.threshold_)
-
-
-def test_two_threads_that_add_lose_nothing() -> None:
-    classifier = quick()
-    threads = [threading.Thread(target=classifier.add_class, args=(name, [name * 3])) for name in "abcdefgh"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(classifier.classes_) == list("abcdefgh")
-
-
-def test_bad_encoders_are_named() -> None:
-    with pytest.raises(DataError, match=r"shape \(2,\)"):
-        FewShotClassifier(encoder=lambda texts: np.zeros(len(texts))).fit(["a", "b"], [0, 1])
-    with pytest.raises(DataError, match="not a number for text 0"):
-        FewShotClassifier(encoder=lambda texts: np.full((len(texts), 3), np.nan)).fit(["a", "b"], [0, 1])
-    widths = iter([4, 5])
-    classifier = FewShotClassifier(encoder=lambda texts: np.ones((len(texts), next(widths)))).fit(["a", "b"], [0, 1])
-    with pytest.raises(DataError, match="width 5; the classes have width 4"):
-        classifier.predict(["c"])
-    with pytest.raises(ConfigError, match="brings its own encoder"):
-        FewShotClassifier("some/run", encoder=letters).fit(EXAMPLES)
-    with pytest.raises(ConfigError, match="brings its own vectors"):
-        quick(backend="onnx").fit(EXAMPLES)
-
-
-def test_the_same_text_under_two_classes_is_said() -> None:
-    with pytest.warns(UserWarning, match="'same' stands under two classes: 'a' and 'b'"):
-        quick().fit({"a": ["same", "x"], "b": ["same", "y"]})
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        quick().fit({"a": ["one", "x"], "b": ["two", "y"]})
 
 
 # What a trained head adds

@@ -26,7 +26,7 @@ def test_limits_of_every_kind() -> None:
 
 
 @pytest.mark.parametrize("reject", ["maybe", True, float("nan"), {"a": "x"}, [0.3]])
-def test_nonsense_is_refused(reject: object) -> None:
+def test_a_reject_that_is_no_threshold_is_named(reject: object) -> None:
     with pytest.raises(ConfigError, match="a number, a number for each label, 'auto' or None"):
         check_reject(reject)
 
@@ -38,7 +38,7 @@ def test_the_best_cut_divides_two_samples() -> None:
 
 def test_an_example_is_held_against_its_class_without_it() -> None:
     classifier = quick().fit({"a": ["aaa", "aab", "aba"], "b": ["bbb"]})
-    found = list(leave_each_out(classifier._knowledge, classifier._model))
+    found = list(leave_each_out(classifier.state_.knowledge, classifier.state_.model))
     assert [(item.entry.label, item.row) for item in found] == [("a", 0), ("a", 1), ("a", 2)]  # "b" would be empty
     smaller = quick().fit({"a": ["aab", "aba"], "b": ["bbb"]}).decision_function(["aaa"])[0]
     assert (found[0].own, found[0].other) == pytest.approx(tuple(smaller), abs=1e-6)
@@ -47,11 +47,11 @@ def test_an_example_is_held_against_its_class_without_it() -> None:
 
 def test_auto_lets_about_nine_in_ten_pass() -> None:
     classifier = FewShotClassifier("nearest", device="cpu", use_names=False, reject="auto").fit(EXAMPLES)
-    highest = [item.highest for item in leave_each_out(classifier._knowledge, classifier._model)]
+    highest = [item.highest for item in leave_each_out(classifier.state_.knowledge, classifier.state_.model)]
     assert classifier.threshold_ == pytest.approx(np.quantile(highest, 0.1))
 
 
-def test_auto_learns_from_texts_that_belong_nowhere() -> None:
+def test_auto_learns_from_out_of_scope_texts() -> None:
     outside = ["who wrote this symphony", "the capital of France", "how tall is the mountain"]
     classifier = FewShotClassifier(device="cpu", reject="auto", outside=outside, unknown_label="?").fit(EXAMPLES)
     assert classifier.predict(outside).tolist() == ["?"] * 3

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dmin import FewShotClassifier
-from dmin.classifier.storage import head_digest
+from dmin.classifier.scoring import head_digest
 from dmin.errors import ConfigError, DataError, ModelError, StorageError
 from dmin.files import read_tensors, write_tensors
 from tests.classifier.common import EXAMPLES, letters, quick
@@ -42,24 +42,26 @@ def test_with_the_embedded_encoder_nothing_is_encoded_again(tmp_path: Path, monk
     assert all(path.suffix in (".json", ".safetensors", ".md") for path in (tmp_path / "saved").iterdir())
 
 
-def test_mistakes(tmp_path: Path) -> None:
+def test_a_folder_that_holds_no_classifier_or_a_damaged_one_is_named(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="holds no saved classifier"):
         FewShotClassifier.load(tmp_path)
-    classifier = quick().fit(EXAMPLES)
-    classifier.save(tmp_path / "saved")
+    quick().fit(EXAMPLES).save(tmp_path / "saved")
     with pytest.raises(ConfigError, match="give the same encoder"):
         FewShotClassifier.load(tmp_path / "saved")
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "precious.txt").write_text("mine")
-    with pytest.raises(StorageError, match="holds something else"):
-        classifier.save(tmp_path / "other")
-    assert (tmp_path / "other" / "precious.txt").read_text() == "mine"
-    with pytest.raises(DataError, match="only strings and numbers"):
-        quick().fit({("a",): ["x"], ("b",): ["y"]}).save(tmp_path / "tuples")
     support = tmp_path / "saved" / "support.safetensors"
     support.write_bytes(support.read_bytes()[:-5])
     with pytest.raises(ModelError, match="support.safetensors"):
         FewShotClassifier.load(tmp_path / "saved", encoder=letters)
+
+
+def test_saving_leaves_other_files_alone_and_names_labels_that_json_cannot_hold(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "precious.txt").write_text("mine")
+    with pytest.raises(StorageError, match="holds something else"):
+        quick().fit(EXAMPLES).save(tmp_path / "other")
+    assert (tmp_path / "other" / "precious.txt").read_text() == "mine"
+    with pytest.raises(DataError, match="only strings and numbers"):
+        quick().fit({("a",): ["x"], ("b",): ["y"]}).save(tmp_path / "tuples")
 
 
 def test_settings_of_every_kind_come_back(tmp_path: Path) -> None:
@@ -76,7 +78,9 @@ def test_another_shipped_head_takes_the_same_examples(tmp_path: Path) -> None:
     classifier = FewShotClassifier(device="cpu").fit(EXAMPLES)
     classifier.save(tmp_path / "saved")
     path = tmp_path / "saved" / "classifier.json"
-    path.write_text(path.read_text().replace(f'"head": "{head_digest(classifier._model.method)}"', '"head": "older"'))
+    path.write_text(
+        path.read_text().replace(f'"head": "{head_digest(classifier.state_.model.method)}"', '"head": "older"')
+    )
     tensors, _ = read_tensors(tmp_path / "saved" / "support.safetensors")
     spoiled = {name: tensor * 0 if name.startswith("prepared") else tensor for name, tensor in tensors.items()}
     write_tensors(tmp_path / "saved" / "support.safetensors", spoiled)

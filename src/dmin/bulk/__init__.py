@@ -1,1 +1,1 @@
-"""Classifying files of any size, on one machine or many."""
+"""Classify files of any size, on one machine or many."""

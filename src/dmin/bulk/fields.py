@@ -1,19 +1,21 @@
-"""What goes beside a text in a file of answers."""
+"""The columns that answers add to a file of texts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from dmin.classifier.explanation import answer_texts, explain_text
 from dmin.classifier.few_shot import FewShotClassifier
 
 
 def answer_fields(
     classifier: FewShotClassifier, texts: Sequence[str], top_k: int, explain: bool = False
 ) -> list[dict[str, Any]]:
-    """The fields that go beside each text: label, score, probability, and what else was asked for."""
+    """The fields that go beside each text: label, score, probability, and what else was asked for, from one state."""
+    state = classifier.state_.check_ready()
     fields = []
-    for text, found in zip(texts, classifier.answer(texts, max(1, top_k)), strict=True):
+    for text, found in zip(texts, answer_texts(state, texts, max(1, top_k)), strict=True):
         line: dict[str, Any] = {
             "label": found.label,
             "score": round(found.score, 4),
@@ -22,7 +24,7 @@ def answer_fields(
         if top_k > 1:
             line["top_k"] = [{"label": str(name), "score": round(score, 4)} for name, score in found.top]
         if explain:
-            shares = classifier.explain(text).examples[:3]
+            shares = explain_text(state, text).examples[:3]
             line["because"] = [{"share": _rounded(share.share), "text": share.text} for share in shares]
         fields.append(line)
     return fields

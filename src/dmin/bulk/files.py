@@ -1,7 +1,7 @@
-"""Classify files of any size in bounded memory, and go on after a crash without losing or doubling a row.
+"""Classify a file of any size in bounded memory, and resume after a crash without losing or repeating a row.
 
 Answers go to OUTPUT.part, batch by batch; the file gets its name when it is whole. One input row is one output line, so
-the number of whole lines says where to go on. Parquet cannot be appended to: its part is JSONL until the end.
+the number of whole lines says where to resume. Parquet cannot be appended to: its part is JSONL until the end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OUTPUTS = (".jsonl", ".csv", ".tsv", ".parquet")
 _LINES = (".jsonl", ".parquet")  # kinds whose part is JSONL
 _ROW_GROUP = 20_000
 Record = dict[str, Any]
-Answer = Callable[[Sequence[str]], list[Record]]
+AnswerFunction = Callable[[Sequence[str]], list[Record]]  # texts -> fields to add, one dict per text
 
 
 def read_texts(source: Path | IO[str], column: str) -> Iterator[tuple[int, Record]]:
@@ -40,7 +40,7 @@ def read_texts(source: Path | IO[str], column: str) -> Iterator[tuple[int, Recor
 
 
 def answer_batches(
-    records: Iterator[tuple[int, Record]], answer: Answer, column: str, size: int | None = None
+    records: Iterator[tuple[int, Record]], answer: AnswerFunction, column: str, size: int | None = None
 ) -> Iterator[list[Record]]:
     """Records with their answers, batch by batch. A row without a text stays in its place, its answers empty."""
     while batch := list(islice(records, size or BATCH)):
@@ -56,7 +56,7 @@ def answer_batches(
 def classify_file(
     records: Iterator[tuple[int, Record]],
     output: Path,
-    answer: Answer,
+    answer: AnswerFunction,
     *,
     column: str,
     resume: bool = False,
@@ -68,11 +68,11 @@ def classify_file(
     Args:
         records: what `read_texts` gives.
         output: a .jsonl, .csv, .tsv or .parquet file that is not there yet.
-        answer: texts -> fields to add, one dict a text.
+        answer: texts -> fields to add, one dict per text.
         column: the column of the texts.
-        resume: go on with OUTPUT.part.
+        resume: continue OUTPUT.part.
         batch: rows answered and written at once; 256 without it.
-        after_batch: told how many rows each batch had.
+        after_batch: called with the number of rows of each batch.
     """
     kind = output.suffix.lower()
     part = output.with_name(output.name + ".part")
@@ -99,7 +99,7 @@ def classify_file(
         raise StorageError(f"cannot write {output}: {error.strerror or error}{kept}") from error
     finally:
         if rows == 0:
-            part.unlink(missing_ok=True)  # nothing was answered: nothing to go on with
+            part.unlink(missing_ok=True)  # nothing was answered: nothing to resume
     return rows
 
 
@@ -109,7 +109,7 @@ def beside(record: Mapping[str, Any], fields: Mapping[str, Any]) -> Record:
 
 
 def json_line(line: Any) -> str:
-    """A line of JSONL; what JSON does not know (dates, decimals) as text."""
+    """A line of JSONL; values without a JSON type (dates, decimals) as text."""
     return json.dumps(line, ensure_ascii=False, default=str)
 
 
@@ -121,7 +121,7 @@ def _check(output: Path, part: Path, kind: str, resume: bool) -> None:
     if output.exists():
         raise DataError(f"{output} is there already: choose another --output, or remove it")
     if part.is_file() and not resume:
-        raise DataError(f"{part} is there from an interrupted run: add --resume to go on with it, or remove it")
+        raise DataError(f"{part} is there from an interrupted run: add --resume to continue it, or remove it")
 
 
 def _open_text(path: Path) -> Iterator[str]:
@@ -172,7 +172,7 @@ def _format(lines: Sequence[Record], kind: str, columns: list[str], *, header: b
 
 
 def _trim(part: Path, kind: str) -> tuple[int, list[str] | None]:
-    """Cut a half-written last line off; return the number of whole rows and the columns of the first."""
+    """Remove a half-written last line; return the number of whole rows and the columns of the first."""
     rows = whole = 0
     first = ""
     with part.open("rb") as file:
@@ -203,7 +203,7 @@ def _need_pyarrow(output: Path) -> None:
 
 
 def _to_parquet(part: Path, output: Path) -> None:
-    """Turn whole lines of JSON into a Parquet file, in bounded memory: once for the columns' types, once to write.
+    """Turn lines of JSON into a Parquet file, in bounded memory: one pass for the columns' types, one to write.
 
     A column whose values have several types becomes text.
     """

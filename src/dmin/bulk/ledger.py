@@ -1,8 +1,8 @@
-"""What of many files is answered: the folder of answers keeps its own books, so that a second run goes on.
+"""Records which of many files are answered, in the folder of the answers, so that a second run does the rest.
 
 FOLDER/_dmin/settings.yaml says what the answers were made with; FOLDER/_dmin/done/NAME is written after the answers of
-NAME have their name, and holds their size. So an output without a receipt is not trusted, and made anew. The folder's
-name begins with an underscore because Arrow, Ray and Spark pass such names over when they read a folder of data.
+NAME have their name, and holds their size. An output without a receipt is not trusted: the file is answered again. The
+name of `_dmin` begins with an underscore because Arrow, Ray and Spark skip such names when they read a folder of data.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from dmin.bulk.remote import Place, told
+from dmin.bulk.remote import Place, storage_errors
 from dmin.errors import DataError
 
 WORK = "_dmin"
@@ -23,17 +23,17 @@ _AT_ONCE = 32  # receipts read at a time: on an object store each one is a round
 
 @dataclass(frozen=True)
 class Ledger:
-    """The books of one folder of answers."""
+    """The records of one folder of answers."""
 
     folder: Place
 
     @property
     def scratch(self) -> Place:
-        """Where answers lie while they are not whole."""
+        """The folder of answers that are not complete yet."""
         return self.folder / WORK / "scratch"
 
     def begin(self, settings: Mapping[str, Any]) -> None:
-        """Start the books, or check that the answers in the folder were made with the same settings.
+        """Start the records, or check that the answers in the folder were made with the same settings.
 
         Raises:
             DataError: when they were not, or when the folder holds something else.
@@ -49,7 +49,7 @@ class Ledger:
         place.write(yaml.safe_dump(dict(settings), allow_unicode=True, sort_keys=False))
 
     def done(self, inputs: Mapping[str, Any]) -> dict[str, int]:
-        """Input -> rows, for those whose answers are there, whole, and made from the input as it is now."""
+        """Input -> rows, for inputs whose answers are complete and made from the input as it is now."""
         sizes = {name: info.size for name, info in self.folder.files()}
         receipts = self.folder / WORK / "done"
         known = [name for name in inputs if f"{WORK}/done/{name}.yaml" in sizes]
@@ -63,13 +63,13 @@ class Ledger:
         return found
 
     def sign(self, name: str, input_stamp: str, rows: int, size: int) -> None:
-        """Say that the answers of an input are whole and in their place."""
+        """Write the receipt of an input: its answers are complete and in their place."""
         receipt = {"input": input_stamp, "rows": rows, "size": size}
         (self.folder / WORK / "done" / f"{name}.yaml").write(yaml.safe_dump(receipt, sort_keys=False))
 
     def clean(self) -> None:
-        """Remove what killed runs left half-written. Only after everything is answered: nobody else writes then."""
-        with told(f"cannot remove {self.scratch}"):
+        """Remove what killed runs left half-written. Call it after everything is answered, when nobody else writes."""
+        with storage_errors(f"cannot remove {self.scratch}"):
             if self.scratch.is_folder:
                 self.scratch.filesystem.delete_dir(self.scratch.path)
 
@@ -85,7 +85,7 @@ def stamp(info: Any) -> str:
 
 
 def _parse(content: bytes | None) -> dict[str, Any]:
-    """A receipt; nothing where it is broken, which makes the answers anew."""
+    """A receipt; empty where it is damaged, so that the file is answered again."""
     try:
         found = yaml.safe_load(content or b"")
     except (yaml.YAMLError, UnicodeDecodeError):
@@ -103,4 +103,6 @@ def _compare(before: Mapping[str, Any], now: Mapping[str, Any], folder: Place) -
         what = ", ".join(
             f"{name} {before.get(name)!r}, now {now[name]!r}" for name in different if name != "classifier"
         )
-    raise DataError(f"{folder} was begun with other options ({what}): use the same ones to go on, or another --output")
+    raise DataError(
+        f"{folder} was begun with other options ({what}): use the same ones to continue, or another --output"
+    )

@@ -1,8 +1,8 @@
-"""Classify many files on many cores or machines with Ray Data: one loaded classifier an actor, one file a task.
+"""Classify many files on many cores or machines with Ray Data: one classifier per actor, one file per task.
 
-A file is the unit because it is what can be written whole or not at all: one input becomes one output of the same name,
-by the very code that classifies a single file (`dmin.bulk.files`), and a second run goes on with the files that have
-no receipt (`dmin.bulk.ledger`). The largest files go first, so that no actor is left alone with one at the end.
+A file is the unit because it can be written whole or not at all: one input becomes one output of the same name, by the
+code that classifies a single file (`dmin.bulk.files`), and a second run answers the files that have no receipt
+(`dmin.bulk.ledger`). The largest files go first, so that at the end no actor works alone on a large one.
 """
 
 from __future__ import annotations
@@ -26,16 +26,18 @@ from dmin.bulk.files import classify_file, read_texts
 from dmin.bulk.ledger import Ledger, output_name, stamp
 from dmin.bulk.remote import Found, Place, find_files, open_place
 from dmin.classifier.few_shot import FewShotClassifier
+from dmin.classifier.state import State
+from dmin.classifier.storage import save_state
 from dmin.errors import ConfigError, DataError, DminError, StorageError, one_line
 
 KINDS = (".parquet", ".csv", ".tsv", ".jsonl", ".txt")
-_PASSES = 16  # encoder batches a batch of rows: among so many rows are enough texts of like length
-_ENCODER_BATCH = 64  # where the encoder is not one of ours
+_PASSES = 16  # encoder batches per batch of rows: enough rows to find texts of like length
+_ENCODER_BATCH = 64  # where the encoder is the user's own
 
 
 @dataclass(frozen=True)
 class Work:
-    """What is wanted of each file.
+    """The options for each file.
 
     Args:
         root: the folder that the names of the inputs begin at.
@@ -62,20 +64,20 @@ class Outcome:
 
 
 class Scorer:
-    """What each Ray actor holds: a classifier that is loaded once, and what is to be done with a file.
+    """A Ray actor: loads the classifier once, then answers files.
 
     Args:
         archive: a saved classifier, packed by `pack`.
         encoder: the encoder's function, where the classifier was given one.
-        work: what is wanted.
+        work: the options for each file.
         device: where to compute.
-        counter: told how many rows are done, while a file is under way.
+        counter: called with the number of rows of each batch.
     """
 
     def __init__(self, archive: bytes, encoder: Any, work: Work, device: str, counter: Callable[[int], object]) -> None:
         import torch
 
-        torch.set_num_threads(1)  # every core has an actor of its own
+        torch.set_num_threads(1)  # there is one actor per core
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
         self.work, self.counter = work, counter
         with tempfile.TemporaryDirectory() as folder:
@@ -86,7 +88,7 @@ class Scorer:
         self.batch = _PASSES * (own.batch_size if own is not None else _ENCODER_BATCH)
 
     def __call__(self, files: Mapping[str, Iterable[Any]]) -> dict[str, list[Any]]:
-        """Answer files one by one; what goes wrong with one is told in its row and does not stop the others."""
+        """Answer files one by one; a failure is reported for its file and does not stop the others."""
         report: dict[str, list[Any]] = {"name": [], "rows": [], "error": [], "note": []}
         for name, input_stamp in zip(files["name"], files["stamp"], strict=True):
             rows, error = 0, ""
@@ -94,7 +96,7 @@ class Scorer:
                 warnings.simplefilter("always", UserWarning)
                 try:
                     rows = self.answer_file(str(name), str(input_stamp))
-                except Exception as failure:  # noqa: BLE001 (told to the driver, as one line)
+                except Exception as failure:  # noqa: BLE001 (reported to the driver, as one line)
                     error = _one_line(failure, self.work.root / str(name))
             said = [str(note.message) for note in notes if note.category is UserWarning]
             for key, value in zip(report, (str(name), rows, error, " ".join(said[:1])), strict=True):
@@ -119,7 +121,7 @@ class Scorer:
                     batch=self.batch,
                     after_batch=self.counter,
                 )
-            except StorageError as error:  # its words are about a file that is gone in a moment
+            except StorageError as error:  # it names a temporary file
                 raise StorageError(f"cannot write {target}: {error.__cause__ or error}") from error
             size = answers.stat().st_size
             target.store(answers, ledger.scratch / f"{uuid.uuid4().hex}.part")
@@ -139,9 +141,9 @@ def classify_files(
     device: str | None = None,
     after_batch: Callable[[int], object] = int,
 ) -> Outcome:
-    """Classify every file of a folder or pattern; the answers of each go to a file of the same name below `output`.
+    """Classify every file of a folder or pattern, each into a file of the same name below `output`.
 
-    Run again after a crash it does what is missing. A Ray cluster is used where there is one (`RAY_ADDRESS`, or started
+    Run again after a crash, it answers what is missing. A Ray cluster is used where there is one (`RAY_ADDRESS`, or started
     on this machine), else one is started here for as long as it takes.
 
     Args:
@@ -151,9 +153,9 @@ def classify_files(
         column: the column of the texts.
         top_k: also the k most similar classes, if more than one.
         explain: also the examples that decided.
-        workers: actors; without it, one a core of the cluster (one a GPU on "cuda").
+        workers: actors; without it, one per core of the cluster (per GPU on "cuda").
         device: of the workers; without one, "cuda" where the cluster has GPUs, else "cpu".
-        after_batch: told how many rows were done since it was last told.
+        after_batch: called with the number of rows done since the last call.
 
     Raises:
         DataError: when some files could not be answered (the others are), or the folder was begun otherwise.
@@ -167,7 +169,8 @@ def classify_files(
     _check_places(found, place)
     work = Work(found.root, place, column, top_k, explain)
     _peek(found.root / next(iter(found.files)), column)
-    archive, digest = pack(classifier)
+    state = classifier.state_.check_ready()
+    archive, digest = pack(state)
     ledger = Ledger(place)
     ledger.begin(
         {"classifier": digest, "input": str(found.root), "text_column": column, "top_k": top_k, "explain": explain}
@@ -176,20 +179,20 @@ def classify_files(
     missing = {name: info for name, info in found.files.items() if name not in before}
     rows = 0
     if missing:
-        if classifier.backend != "torch":
+        if state.settings.backend != "torch":
             device = device or "cpu"  # the only one that ONNX computes on, also where the cluster has GPUs
         run = partial(ray_cluster.run, workers=workers, device=device, after_batch=after_batch)
-        encoder = classifier.encoder if callable(classifier.encoder) else None
+        encoder = state.settings.encoder if callable(state.settings.encoder) else None
         rows = _collect(run(Scorer, (archive, encoder, work), _items(missing)), len(missing))
     ledger.clean()
     return Outcome(len(missing), rows, len(before))
 
 
-def pack(classifier: FewShotClassifier) -> tuple[bytes, str]:
-    """A saved classifier as one piece, to be sent to other machines, and what identifies its answers."""
+def pack(state: State) -> tuple[bytes, str]:
+    """A saved classifier as one archive, to be sent to other machines, and a digest that identifies its answers."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "classifier"
-        classifier.save(folder)
+        save_state(state, folder)
         content = io.BytesIO()
         with tarfile.open(fileobj=content, mode="w") as archive:
             archive.add(folder, arcname=".")
@@ -203,7 +206,7 @@ def _items(missing: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def _collect(reports: Iterable[Mapping[str, Any]], files: int) -> int:
-    """Add up the rows of what the workers report; the first note is passed on, failures become one line.
+    """Add up the rows that the workers report; pass on the first note; failures become one line.
 
     Raises:
         DataError: with the first of the files that failed, after all others are answered.
@@ -222,7 +225,7 @@ def _collect(reports: Iterable[Mapping[str, Any]], files: int) -> int:
 
 
 def _peek(place: Place, column: str) -> None:
-    """Find a wrong column before anything is started."""
+    """Raise the error of a wrong column before anything is started."""
     if place.is_local:
         next(read_texts(Path(place.path), column), None)
 
@@ -239,7 +242,7 @@ def _check_places(found: Found, output: Place) -> None:
 
 
 def _disk(scratch: Place) -> Path | None:
-    """Where a worker writes: on the disk of the answers, to be renamed there, or its own, to be sent from there."""
+    """Where a worker writes: on the disk of the answers, to rename the file there, or on its own, to upload it."""
     if not scratch.is_local:
         return None
     Path(scratch.path).mkdir(parents=True, exist_ok=True)
@@ -247,7 +250,7 @@ def _disk(scratch: Place) -> Path | None:
 
 
 def _one_line(error: Exception, place: Place) -> str:
-    """What went wrong with a file, and its name."""
+    """An error in one line that names the file."""
     text = one_line(error)
     text = text if isinstance(error, DminError) else f"{type(error).__name__}: {text}"
     return text if str(place) in text else f"{place}: {text}"

@@ -1,4 +1,4 @@
-"""Run a class as actors of Ray Data, quietly: no log lines, no usage reports, progress row by row."""
+"""Run a class as actors of Ray Data without log lines and usage reports, with progress row by row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from dmin.errors import ConfigError, DminError
 
-_MOST_TASKS = 10_000  # tasks that Ray keeps books of; beyond that a task gets several items
+_MOST_TASKS = 10_000  # tasks that Ray keeps track of; beyond that a task gets several items
 _PERIOD = 0.5  # seconds between looks at the counter
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent anywhere
@@ -31,18 +31,18 @@ def run(
     device: str | None = None,
     after_batch: Callable[[int], object] = int,
 ) -> Iterator[dict[str, Any]]:
-    """Yield what the workers give back for the items, in the order in which they are done.
+    """Yield the results of the workers, in the order in which they are done.
 
     Args:
         worker: a class; `worker(*arguments, device, counter)` is made once in each actor, and called with columns of items.
         arguments: sent to each actor.
         items: one task each.
-        workers: actors; without it, one a core of the cluster (one a GPU on "cuda"). Never more than items.
+        workers: actors; without it, one per core of the cluster (per GPU on "cuda"). Never more than items.
         device: "cpu", "cuda"; without one, "cuda" where the cluster has GPUs.
-        after_batch: told how many rows were counted since it was last told.
+        after_batch: called with the number of rows counted since the last call.
 
     Raises:
-        DminError: when Ray, or a worker beyond its own handling, gave up; one line.
+        DminError: when Ray, or a worker outside of its own error handling, failed; one line.
     """
     ray = import_ray()
     with _cluster(ray):
@@ -66,7 +66,7 @@ def run(
                 yield from data.iter_rows()
         except DminError:
             raise
-        except Exception as error:  # Ray has many
+        except Exception as error:  # Ray has many kinds
             raise DminError(f"Ray gave up: {_last_line(error)}") from error
 
 
@@ -77,7 +77,7 @@ class Counter:
         self.rows = 0
 
     def add(self, rows: int) -> None:
-        """So many more are done."""
+        """Count so many more."""
         self.rows += rows
 
     def total(self) -> int:
@@ -86,7 +86,7 @@ class Counter:
 
 
 def _counter(ray: Any) -> Any:
-    """A counter beside this process: where another machine is lost, it must not be lost with it."""
+    """A counter on this machine, so that it survives the loss of another one."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     beside = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
@@ -94,7 +94,7 @@ def _counter(ray: Any) -> Any:
 
 
 def import_ray() -> Any:
-    """Import Ray with its voice turned down; it reads its settings while it is imported."""
+    """Import Ray with log lines off; it reads these settings while it is imported."""
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     try:
@@ -107,7 +107,7 @@ def import_ray() -> Any:
 
 @contextmanager
 def _cluster(ray: Any) -> Iterator[None]:
-    """The cluster this process is in already, else the one it finds, else one of its own; what was begun here is ended."""
+    """The cluster this process is in already, else the one it finds, else a new one, which is shut down afterwards."""
     own = not ray.is_initialized()
     if own:
         try:
@@ -132,7 +132,7 @@ def _cluster(ray: Any) -> Iterator[None]:
 
 @contextmanager
 def _muted() -> Iterator[None]:
-    """Hold back what Ray's C++ part writes to standard error while it starts; its mistakes come as exceptions."""
+    """Suppress what Ray's C++ part writes to standard error while it starts; its errors come as exceptions."""
     sys.stderr.flush()
     kept = os.dup(2)
     with open(os.devnull, "w") as nowhere:  # noqa: PTH123 (no path)
@@ -146,18 +146,18 @@ def _muted() -> Iterator[None]:
 
 @contextmanager
 def _watched(ray: Any, counter: Any, after_batch: Callable[[int], object]) -> Iterator[None]:
-    """Tell how many rows came since last time, twice a second and at the end."""
+    """Report the rows counted since the last report, twice a second and at the end."""
     end = threading.Event()
-    told = 0
+    reported = 0
 
     def look() -> None:
-        nonlocal told
+        nonlocal reported
         try:
             total = ray.get(counter.total.remote())
-        except ray.exceptions.RayError:  # a bar is not worth a run
+        except ray.exceptions.RayError:  # the progress bar must not stop a run
             return
-        after_batch(total - told)
-        told = total
+        after_batch(total - reported)
+        reported = total
 
     def watch() -> None:
         while not end.wait(_PERIOD):
@@ -174,6 +174,6 @@ def _watched(ray: Any, counter: Any, after_batch: Callable[[int], object]) -> It
 
 
 def _last_line(error: BaseException) -> str:
-    """The last line of a traceback that came as a text: what went wrong, without where."""
+    """The last line of a traceback that came as a text: the error without its place."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__

@@ -1,4 +1,4 @@
-"""Files and folders wherever they are: this machine's disk, s3://, gs://, hdfs:// and what else pyarrow or fsspec reach."""
+"""Files and folders on any file system: the local disk, s3://, gs://, hdfs:// and others that pyarrow or fsspec reach."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _QUERY = re.compile(r"\?\w+=.*$")  # s3://bucket/key?region=...: a setting of th
 
 @dataclass(frozen=True)
 class Place:
-    """A file or folder on a file system of pyarrow's kind. It can be sent to another process."""
+    """A file or folder on a pyarrow file system; it can be pickled."""
 
     filesystem: Any
     path: str
@@ -33,12 +33,12 @@ class Place:
 
     @property
     def is_local(self) -> bool:
-        """On this machine's own file system (or one that is mounted there)."""
+        """On the local file system (or one that is mounted there)."""
         return bool(self.filesystem.type_name == "local")
 
     @property
     def is_folder(self) -> bool:
-        """A folder is there."""
+        """A folder exists there."""
         from pyarrow.fs import FileType
 
         return bool(self.filesystem.get_file_info(self.path).type == FileType.Directory)
@@ -57,7 +57,7 @@ class Place:
         """(name below this folder, pyarrow's FileInfo) of each file; nothing where the folder is not there."""
         from pyarrow.fs import FileSelector, FileType
 
-        with told(f"cannot list {self}"):
+        with storage_errors(f"cannot list {self}"):
             found = self.filesystem.get_file_info(FileSelector(self.path, allow_not_found=True, recursive=recursive))
         for info in found:
             if info.type == FileType.File:
@@ -76,7 +76,7 @@ class Place:
         if self.is_local:
             write_atomic(Path(self.path), content)
             return
-        with told(f"cannot write {self}"):
+        with storage_errors(f"cannot write {self}"):
             self.filesystem.create_dir(self.parent.path, recursive=True)
             with self.filesystem.open_output_stream(self.path, compression=None) as stream:
                 stream.write(content.encode())
@@ -88,7 +88,7 @@ class Place:
         if self.is_local:
             return Path(self.path)
         copy = folder / self.path.rpartition("/")[2]
-        with told(f"cannot read {self}"):
+        with storage_errors(f"cannot read {self}"):
             fs.copy_files(self.path, str(copy), source_filesystem=self.filesystem)
         return copy
 
@@ -99,7 +99,7 @@ class Place:
         """
         from pyarrow import fs
 
-        with told(f"cannot write {self}"):
+        with storage_errors(f"cannot write {self}"):
             self.filesystem.create_dir(self.parent.path, recursive=True)
             if self.is_local:
                 sync(source)
@@ -113,8 +113,8 @@ class Place:
 
 
 @contextmanager
-def told(wanted: str) -> Iterator[None]:
-    """Turn what a file system raises inside into a `StorageError` that says what was wanted, in one line."""
+def storage_errors(wanted: str) -> Iterator[None]:
+    """Turn errors of a file system into a one-line `StorageError` that says what was wanted."""
     try:
         yield
     except StorageError:
@@ -127,7 +127,7 @@ def open_place(address: str) -> Place:
     """The place of a path or an address like s3://bucket/folder.
 
     Raises:
-        DataError: when nothing here knows that kind of address.
+        DataError: when neither pyarrow nor fsspec knows that kind of address.
     """
     from pyarrow import ArrowInvalid, fs
 
@@ -143,7 +143,7 @@ def open_place(address: str) -> Place:
 
 
 def _by_fsspec(address: str) -> tuple[Any, str]:
-    """What pyarrow does not know itself, many packages of fsspec do."""
+    """File systems that pyarrow does not know itself, by the packages of fsspec."""
     import fsspec
     from pyarrow import fs
 

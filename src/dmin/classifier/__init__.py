@@ -1,4 +1,4 @@
-"""The classifier an application holds."""
+"""`FewShotClassifier` and what it is made of."""
 
 from dmin.classifier.explanation import Answer, Explanation, Share
 from dmin.classifier.few_shot import FewShotClassifier

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from dmin.classifier.few_shot import FewShotClassifier
+from dmin.classifier.state import State
 
 _SHOWN = 50
 
 
-def classifier_card(classifier: FewShotClassifier) -> str:
-    """Markdown: what it answers, from how many examples, how to load it, what it refuses."""
-    entries = classifier._knowledge.classes
-    rows = "\n".join(f"| {_cell(entry.label)} | {len(entry.examples)} |" for entry in entries[:_SHOWN])
+def classifier_card(state: State) -> str:
+    """The card as Markdown: classes with their numbers of examples, how to load it, what is refused."""
+    entries, settings = state.knowledge.classes, state.settings
+    table = "\n".join(f"| {_cell(entry.label)} | {len(entry.examples)} |" for entry in entries[:_SHOWN])
     more = f"\n\nand {len(entries) - _SHOWN} more classes." if len(entries) > _SHOWN else ""
-    method, encoder = classifier._model.method, classifier.encoder_
-    refusal = "nothing" if classifier.reject is None else f"`reject={classifier.reject!r}`"
-    if classifier.keep_base:
-        refusal += f"; {len(classifier.base_classes_)} base classes of the model are answered too"
+    method, encoder = state.model.method, state.model.encoder
+    refusal = "nothing" if settings.reject is None else f"`reject={settings.reject!r}`"
+    if settings.keep_base:
+        refusal += f"; {len(state.base_classes)} base classes of the model are answered too"
     return f"""---
 library_name: dmin
 pipeline_tag: text-classification
@@ -40,9 +37,9 @@ classifier.predict(["a new text"])
 
 | class | examples |
 |---|---:|
-{rows}{more}
+{table}{more}
 
-Refused: {refusal}. Names of classes {"take" if classifier._names_on else "do not take"} part.
+Refused: {refusal}. Names of classes {"take" if state.names_on else "do not take"} part.
 
 The examples themselves are part of the folder (`classifier.json`): do not publish it if they are private.
 """

@@ -1,4 +1,4 @@
-"""The support-set doctor: what is wrong with the examples, and which to add next."""
+"""Diagnosis of the support set: what is wrong with the examples, and which to add next."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Hashable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from dmin.classifier.knowledge import Knowledge
 from dmin.classifier.left_out import leave_each_out
 from dmin.classifier.scoring import Model
-from dmin.classifier.state import Knowledge
 from dmin.data.corpus import plain_text
 
 FEW = 3  # examples below which a class is thin
@@ -54,7 +54,7 @@ class SupportReport:
     def problems(self) -> int:
         """Number of findings."""
         found = (self.repeated, self.contradictory, self.doubtful, self.overlapping, self.thin)
-        return sum(len(rows) for rows in found)
+        return sum(map(len, found))
 
     def as_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -76,16 +76,16 @@ class SupportReport:
             (f"classes with fewer than {FEW} examples", [f"{label} ({size})" for label, size in self.thin]),
             ("add examples next to", [f"{item.label}: {item.reason}" for item in self.advice]),
         ]
-        for title, rows in blocks:
-            if rows:
+        for title, findings in blocks:
+            if findings:
                 lines.append(f"{title}:")
-                lines += [f"  {row}" for row in rows[:_SHOWN]]
-                lines += [f"  and {len(rows) - _SHOWN} more"] if len(rows) > _SHOWN else []
+                lines += [f"  {finding}" for finding in findings[:_SHOWN]]
+                lines += [f"  and {len(findings) - _SHOWN} more"] if len(findings) > _SHOWN else []
         return "\n".join(lines)
 
 
 def examine(knowledge: Knowledge, model: Model) -> SupportReport:
-    """Hold every example against its own class without it, and against all the others."""
+    """Compare every example with its own class without it, and with all the others."""
     repeated, contradictory = _texts(knowledge)
     doubts, judged, mistaken = _doubts(knowledge, model)
     pairs: Counter[frozenset[Hashable]] = Counter(frozenset((d.label, d.nearer)) for d in doubts)

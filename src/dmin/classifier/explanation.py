@@ -1,17 +1,24 @@
-"""Why a text got its label: readable in a terminal, as a dict, and in a notebook."""
+"""Answers and explanations: the label of a text, and which examples decided it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
+import numpy as np
+from torch import Tensor
+
+from dmin.classifier.knowledge import ClassSupport
+from dmin.classifier.state import State
+from dmin.errors import DataError
+
 
 @dataclass(frozen=True)
 class Answer:
-    """What `FewShotClassifier.answer` says about one text."""
+    """The answer to one text."""
 
     label: Any  # what predict answers: the class, or the unknown label
     score: float  # cosine of the nearest class
@@ -22,17 +29,17 @@ class Answer:
 
 @dataclass(frozen=True)
 class Share:
-    """One support row's part in the decision."""
+    """The share that one example (or the name) of a class has in its score."""
 
     text: str
-    share: float  # exact: the shares of a class add up to its score; not a number where a method cannot tell
-    without: float  # the class's score if this row were not there
+    share: float  # exact: the shares of a class add up to its score; NaN where a method cannot tell
+    without: float  # the class's score if it were not there
     is_name: bool = False
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """The decision for one text."""
+    """The decision for one text; it prints in a terminal and shows as a table in a notebook."""
 
     text: str
     label: Hashable  # what predict answers: the class, or the unknown label
@@ -42,9 +49,7 @@ class Explanation:
     runner_up_score: float | None
     threshold: float | None  # below which the text is refused
     examples: tuple[Share, ...]  # of the nearest class, largest share first
-    memory: tuple[
-        tuple[str, float], ...
-    ] = ()  # base classes that shaped the nearest class's vectors, with their weight
+    memory: tuple[tuple[str, float], ...] = ()  # base classes that shaped the nearest class's vectors, with weights
 
     def as_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -71,7 +76,7 @@ class Explanation:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows = "".join(
+        lines = "".join(
             f"<tr><td>{_share(share.share)}</td><td>{share.without:.3f}</td>"
             f"<td>{'<i>name</i> ' if share.is_name else ''}{escape(share.text)}</td></tr>"
             for share in self.examples
@@ -86,8 +91,57 @@ class Explanation:
         return (
             f"<p>“{escape(self.text)}” → <b>{escape(str(self.label))}</b> "
             f"({escape(str(self.nearest))} {self.score:.3f}{runner})</p>"
-            f"<table><tr><th>share</th><th>without it</th><th>example</th></tr>{rows}</table>{memory}"
+            f"<table><tr><th>share</th><th>without it</th><th>example</th></tr>{lines}</table>{memory}"
         )
+
+
+def answer_texts(state: State, X: Sequence[Any], k: int = 1) -> list[Answer]:  # noqa: N803 (scikit-learn's name)
+    """Label, cosine, probability and the k most similar classes of each text, from one state."""
+    if k < 1:
+        raise DataError(f"k={k}: at least 1 is needed")
+    cosines = state.cosines(state.vectors(X))  # [L, C]
+    probabilities = state.probabilities(cosines)  # [L, C]
+    order = np.argsort(-cosines, axis=1, kind="stable")[:, :k]  # [L, k]
+    labels, limits = state.labels, state.limits
+    answers = []
+    for text, columns in enumerate(order):
+        best = columns[0]
+        top = tuple((labels[column], float(cosines[text, column])) for column in columns)
+        refused = bool(cosines[text, best] < limits[best])
+        label = state.settings.unknown_label if refused else labels[best]
+        answers.append(Answer(label, top[0][1], float(probabilities[text, best]), refused, top))
+    return answers
+
+
+def explain_text(state: State, text: Any) -> Explanation:
+    """The decision for one text, with each example's exact share of the winning score, from one state."""
+    query = state.vectors([text])  # [1, d]
+    scores = state.cosines(query)[0]  # [C]
+    labels = state.labels
+    order = np.argsort(-scores, kind="stable")
+    best, runner = int(order[0]), int(order[1]) if len(order) > 1 else None
+    limit = float(state.limits[best])
+    entry = state.knowledge.by_label.get(labels[best])
+    return Explanation(
+        text=str(text),
+        label=state.settings.unknown_label if scores[best] < limit else labels[best],
+        nearest=labels[best],
+        score=float(scores[best]),
+        runner_up=labels[runner] if runner is not None else None,
+        runner_up_score=float(scores[runner]) if runner is not None else None,
+        threshold=limit if limit > -np.inf else None,
+        examples=_shares(state, entry, query) if entry is not None else (),
+        memory=state.model.memory_of(entry) if entry is not None else (),
+    )
+
+
+def _shares(state: State, entry: ClassSupport, query: Tensor) -> tuple[Share, ...]:
+    parts, without = state.model.shares(entry, query, state.knowledge.name_weight)
+    shares = [
+        Share(text, float(parts[row]), without[row], entry.named and row == len(entry.texts) - 1)
+        for row, text in enumerate(entry.texts)
+    ]
+    return tuple(sorted(shares, key=lambda share: -share.share))
 
 
 def _share(share: float) -> str:

@@ -1,16 +1,80 @@
-"""From a class's texts to what a classifier keeps of it: vectors, and what the method makes of each on its own."""
+"""From examples to a new state. Nothing is trained: what is new is encoded, what is known is kept."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from dmin.classifier.examples import warn_of_contradictions
+from dmin.classifier.knowledge import ClassSupport, Knowledge
+from dmin.classifier.refusal import check_reject_labels
 from dmin.classifier.scoring import Model
-from dmin.classifier.state import ClassSupport, Knowledge
+from dmin.classifier.state import Settings, State
+from dmin.data.labels import mostly_words, name_text
+from dmin.errors import ConfigError, DataError
 from dmin.methods import prepared_scoring
+
+
+def fit_state(settings: Settings, groups: Mapping[Any, Sequence[str]], before: State | None) -> State:
+    """A state that knows these classes alone; the model that `before` has open is used again where it is the same."""
+    groups = {**groups, **{label: [] for label in settings.descriptions or {} if label not in groups}}
+    if not groups:
+        raise DataError("no classes were given")
+    if len(groups) < 2 and settings.reject is None and not settings.keep_base:
+        raise DataError("one class alone answers everything: give at least two classes, or set reject")
+    settings.check()
+    names_on = names_take_part(settings, groups)
+    if before is not None and before.settings.opens_like(settings):
+        knowledge = Knowledge(name_weight=before.model.name_weight)
+        empty = State(settings, before.model, knowledge, names_on)
+    else:
+        empty = replace(State.open(settings), names_on=names_on)
+    state = _learn(empty, groups)
+    check_reject_labels(settings.reject, state.labels)
+    state.threshold  # noqa: B018 (found now, so that a fit which cannot find it fails and changes nothing)
+    return state
+
+
+def extend_state(state: State, groups: Mapping[Any, Sequence[str]], *, needs_examples: bool = False) -> State:
+    """A state with these examples beside those that are known; new labels become classes."""
+    if state.names_on is None:
+        state = replace(state, names_on=names_take_part(state.settings, groups))
+    merged = {}
+    for label, texts in groups.items():
+        known = state.knowledge.by_label.get(label)
+        merged[label] = [*(known.examples if known else ()), *texts]
+        if not texts and (needs_examples or known):
+            raise DataError(f"class {label!r} has no example")
+    return _learn(state, merged)
+
+
+def names_take_part(settings: Settings, labels: Iterable[Any]) -> bool:
+    """Are the names of classes rows beside their examples?"""
+    if settings.precomputed:
+        if settings.use_names is True:
+            raise ConfigError("use_names=True needs an encoder: names are texts, and only vectors are given")
+        return False
+    return mostly_words(labels) if settings.use_names == "auto" else bool(settings.use_names)
+
+
+def _learn(state: State, groups: Mapping[Any, Sequence[str]]) -> State:
+    """The state with these classes added or changed."""
+    settings = state.settings
+    described = settings.descriptions or {}
+    names = {}
+    for label, texts in groups.items():
+        if label in state.base_classes:
+            raise DataError(f"class {label!r} is a base class of the model already: choose another name")
+        if settings.reject is not None and label == settings.unknown_label:
+            raise DataError(f"class {label!r} is the unknown_label of refused texts too: rename one of them")
+        if not texts and not described.get(label):
+            raise DataError(f"class {label!r} has no example and no description")
+        names[label] = described.get(label) or (name_text(label) if state.names_on else None)
+    learned = learn_classes(state.model, groups, names, state.knowledge)
+    return replace(state, knowledge=state.knowledge.replaced(learned))
 
 
 def learn_classes(
@@ -21,8 +85,8 @@ def learn_classes(
     Args:
         model: what encodes.
         groups: the examples of each class, known ones among them.
-        names: what stands beside the examples of each class as its name or description, if anything.
-        before: what is known.
+        names: the name or description that is one more row of each class, if any.
+        before: the classes that are known.
     """
     rows = {label: [*texts, *filter(None, [names[label]])] for label, texts in groups.items()}
     warn_of_contradictions(rows, before)
@@ -33,12 +97,24 @@ def learn_classes(
         for row, text in enumerate(entry.texts)
     }
     fresh = [(label, text) for label, texts in rows.items() for text in texts if (label, text) not in known]
-    vectors = model.vectors([text for _, text in fresh], before.width)
+    vectors = model.vectors([text for _, text in fresh], before.width)  # [n, d]
     with torch.no_grad():
-        prepared = prepared_scoring(model.method).prepare(vectors)
-    known |= {key: (vectors[row], prepared[row]) for row, key in enumerate(fresh)}
+        prepared = prepared_scoring(model.method).prepare(vectors)  # [n, d]
+    known |= {key: (vectors[index], prepared[index]) for index, key in enumerate(fresh)}
     found = []
     for label, texts in rows.items():
         vector, ready = zip(*(known[label, text] for text in texts), strict=True)
         found.append(ClassSupport(label, tuple(texts), bool(names[label]), torch.stack(vector), torch.stack(ready)))
     return found
+
+
+def warn_of_contradictions(rows: Mapping[Any, Sequence[str]], known: Knowledge) -> None:
+    """Warn of texts that stand under two classes, among these and those that are known."""
+    owner: dict[str, Any] = {
+        text: entry.label for entry in known.classes if entry.label not in rows for text in entry.examples
+    }
+    for label, texts in rows.items():
+        for text in texts:
+            other = owner.setdefault(text, label)
+            if other != label:
+                warnings.warn(f"the text {text!r} stands under two classes: {other!r} and {label!r}", stacklevel=6)

@@ -1,4 +1,4 @@
-"""Every example held against its own class without it, and against all the others."""
+"""Leave-one-out scores: every example against its own class without it, and against all the others."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from dmin.classifier.knowledge import ClassSupport, Knowledge
 from dmin.classifier.scoring import Model
-from dmin.classifier.state import ClassSupport, Knowledge
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,13 @@ class LeftOut:
 
     @property
     def highest(self) -> float:
-        """What the classifier would go by."""
+        """The cosine that would decide."""
         return max(self.own, self.other)
 
 
 @torch.no_grad()
 def leave_each_out(knowledge: Knowledge, model: Model, most: int | None = None) -> Iterator[LeftOut]:
-    """Each example of the classes that have another row besides; with `most`, so many classes drawn at random."""
+    """Each example of the classes with two or more rows; with `most`, of so many classes drawn at random."""
     columns = range(len(knowledge.classes))
     if most is not None and len(columns) > most:
         columns = np.random.default_rng(0).permutation(len(columns))[:most].tolist()

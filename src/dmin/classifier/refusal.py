@@ -2,9 +2,9 @@
 
 With reject="auto" each example is left out of its own class and scored as if it were new. The threshold is the cosine that
 all but a small part of them reach; how small a part, the model learned on validation classes some of which played the
-unknown (`dmin.training.calibrate`). So it fits the user's own domain and needs no text that belongs nowhere. Where such
-texts are given, it is the cut that best tells the two apart. Classes of one example alone cannot be left out: then the
-model's own cut is taken, from the same validation classes.
+unknown (`dmin.training.calibrate`). So it fits the user's own domain and needs no out-of-scope text. Where such texts are
+given, it is the cut that best tells the two apart. Classes of one example alone cannot be left out: then the model's own
+cut is used, from the same validation classes.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
+from dmin.classifier.knowledge import Knowledge
 from dmin.classifier.left_out import leave_each_out
 from dmin.classifier.scoring import Model
-from dmin.classifier.state import Knowledge
 from dmin.errors import ConfigError, DataError, unknown_name
 from dmin.model.calibration import Calibration
 
@@ -40,34 +41,34 @@ def check_reject(reject: Any) -> None:
 
 
 def check_reject_labels(reject: Any, labels: Sequence[Any]) -> None:
-    """A threshold for a class that is not there is a mistake."""
+    """Raise an error that names a class which has a threshold but does not exist."""
     for label in reject if isinstance(reject, Mapping) else ():
         if label not in labels:
             raise unknown_name("class in reject", str(label), map(str, labels))
 
 
-def find_threshold(knowledge: Knowledge, model: Model, strangers: Tensor | None = None) -> float | None:
-    """The threshold of reject="auto"; None where the model's own cut has to do.
+def find_threshold(knowledge: Knowledge, model: Model, outside: Tensor | None = None) -> float | None:
+    """The threshold of reject="auto"; None where the model's own cut is used.
 
     Args:
         knowledge: the classes.
         model: what scores.
-        strangers: vectors [n, d] of texts known to belong nowhere, if there are any.
+        outside: vectors [n, d] of out-of-scope texts, if there are any.
     """
-    belongs = np.array([found.highest for found in leave_each_out(knowledge, model, CLASSES)])
-    if strangers is not None and not len(strangers):
+    in_scope = np.array([found.highest for found in leave_each_out(knowledge, model, CLASSES)])
+    if outside is not None and not len(outside):
         raise DataError("outside holds no texts")
-    needed = 1 if strangers is not None else _ENOUGH
-    if len(belongs) < needed:
+    needed = 1 if outside is not None else _ENOUGH
+    if len(in_scope) < needed:
         if model.calibration is None:
             raise DataError(
                 f'reject="auto" needs {needed} or more examples in classes with another example or a name: give a number'
             )
         return None
-    if strangers is not None:
-        return best_cut(belongs, model.cosines(strangers, knowledge).max(dim=1).values.cpu().numpy())
+    if outside is not None:
+        return best_cut(in_scope, model.cosines(outside, knowledge).max(dim=1).values.cpu().numpy())
     part = model.calibration.refused_part if model.calibration else PART
-    return float(np.quantile(belongs, part))
+    return float(np.quantile(in_scope, part))
 
 
 def column_limits(
@@ -76,7 +77,7 @@ def column_limits(
     calibration: Calibration | None,
     labels: Sequence[Any],
     sizes: Sequence[int],
-) -> Any:
+) -> NDArray[np.float64]:
     """For each class the cosine below which a text is refused, [C]; minus infinity where nothing is."""
     if reject is None:
         return np.full(len(labels), -np.inf)
@@ -89,9 +90,9 @@ def column_limits(
     return np.array([calibration.threshold(size) for size in sizes])
 
 
-def best_cut(belongs: Any, outside: Any) -> float:
+def best_cut(in_scope: NDArray[Any], outside: NDArray[Any]) -> float:
     """The cut between two samples with the highest balanced accuracy; the middle of the best gap."""
-    values = np.unique(np.concatenate([belongs, outside]))
+    values = np.unique(np.concatenate([in_scope, outside]))
     cuts = np.concatenate([[values[0] - 1e-6], (values[1:] + values[:-1]) / 2, [values[-1] + 1e-6]])
-    balanced = [(belongs >= cut).mean() + (outside < cut).mean() for cut in cuts]
+    balanced = [(in_scope >= cut).mean() + (outside < cut).mean() for cut in cuts]
     return float(cuts[int(np.argmax(balanced))])

@@ -1,7 +1,8 @@
-"""What computes inside a classifier: texts to vectors, vectors to cosines; shipped, trained, plain, or brought along."""
+"""Encoder and method of a classifier: texts to vectors, vectors to cosines."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dmin.classifier.state import ClassSupport, Knowledge
-from dmin.classifier.vectors import PRECOMPUTED, VectorText
+from dmin.classifier.inputs import PRECOMPUTED, VectorText
+from dmin.classifier.knowledge import ClassSupport, Knowledge
 from dmin.encoder import Encoder
 from dmin.encoder.encoder import check_texts
 from dmin.errors import ConfigError, DataError
@@ -29,7 +30,7 @@ from dmin.methods import (
 from dmin.model import load_model, shipped_head
 from dmin.model.calibration import Calibration
 
-QUERY_BLOCK = 128  # queries scored at once; with `support.BLOCK_ROWS` it bounds the memory of a prediction
+QUERY_BLOCK = 128  # queries scored at once; with `knowledge.BLOCK_ROWS` it bounds the memory of a prediction
 PLAIN_SCALE = 20.0  # of probabilities where nothing was calibrated
 
 Encode = Callable[[Sequence[str]], Any]
@@ -37,7 +38,7 @@ Encode = Callable[[Sequence[str]], Any]
 
 @dataclass(frozen=True)
 class Model:
-    """An encoder (or something in its place), a method, and what is known about its cosines."""
+    """An encoder (or the user's own in its place), a method, and the calibration of its cosines."""
 
     method: FewShotMethod
     encoder: Encoder | None  # None: `own` makes the vectors, or they are given
@@ -68,8 +69,8 @@ class Model:
         if vectors.ndim != 2 or len(vectors) != len(texts):
             raise DataError(f"{who} an array of shape {vectors.shape} for {len(texts)} texts; [n, d] is needed")
         if not np.isfinite(vectors).all():
-            row = int(np.argwhere(~np.isfinite(vectors))[0, 0])
-            raise DataError(f"{who} a vector that is not a number for text {row} ({texts[row]!r})")
+            index = int(np.argwhere(~np.isfinite(vectors))[0, 0])
+            raise DataError(f"{who} a vector with NaN or infinity for text {index} ({texts[index]!r})")
         if len(vectors) and width is not None and vectors.shape[1] != width:
             if self.own is None:  # in scikit-learn's words
                 raise DataError(
@@ -115,7 +116,7 @@ class Model:
 
     @torch.no_grad()
     def without(self, entry: ClassSupport, row: int, query: Tensor, name_weight: float) -> float:
-        """The cosine of a class with one query [1, d] if one of its rows were not there; not a number if it is alone."""
+        """The cosine of a class with one query [1, d] if one of its rows were not there; NaN if it is the only one."""
         rest = [index for index in range(len(entry.texts)) if index != row]
         if not rest:
             return float("nan")
@@ -150,12 +151,21 @@ def open_model(model: str | Path, encoder: Encode | str | None, device: str | No
     return Model(method, trained.encoder, None, info.base_classes, calibration)
 
 
+def head_digest(method: FewShotMethod) -> str:
+    """A digest of the weights of a head."""
+    digest = hashlib.sha256(method.name.encode())
+    for name, tensor in sorted(method.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:16]
+
+
 def _plain_model(model: str | Path, encoder: Encode | str, device: str | None, backend: str) -> Model:
-    """Nearest prototypes over an encoder that was brought along."""
+    """Nearest prototypes over an encoder of the user's choice."""
     if str(model) not in ("default", "nearest"):
         raise ConfigError("a trained model brings its own encoder: leave out encoder, or use model='default'")
     if isinstance(encoder, str) and encoder != PRECOMPUTED:
-        return Model(_nearest(), Encoder(encoder, pooling="mean", device=device, backend=backend))  # as they are made
+        return Model(_nearest(), Encoder(encoder, pooling="mean", device=device, backend=backend))
     if backend != "torch":
         raise ConfigError(f"backend {backend!r} is for encoders that dmin loads; this one brings its own vectors")
     if isinstance(encoder, Encoder):

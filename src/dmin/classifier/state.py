@@ -1,146 +1,238 @@
-"""What a classifier knows: classes with their examples, as one value that is replaced, never changed.
+"""The state of a fitted classifier: one frozen object that is replaced as a whole, never changed.
 
-A reader that took a snapshot sees all of it or none of a later change, so threads need no lock to predict.
+Every call takes the state once and answers from it alone, so threads predict without a lock while another one learns, and
+what is saved fits together. Storage, card, assessment and copies read it through `FewShotClassifier.state_`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
-from dmin.methods import FewShotMethod, prepared_scoring
-
-# Sizes that classes are padded to, and how many rows are scored at once: few enough that all of a round's tensors stay in
-# the processor's cache, many enough that starting an operation costs little.
-SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
-BLOCK_ROWS = 320
-
-
-@dataclass(frozen=True)
-class ClassSupport:
-    """One class: its texts, their vectors, and what the method makes of each on its own."""
-
-    label: Hashable
-    texts: tuple[str, ...]  # the examples, then the name or description if it takes part
-    named: bool  # is the last row the name?
-    vectors: Tensor  # [K, d]
-    prepared: Tensor  # [K, d]
-
-    def weights(self, name_weight: float) -> Tensor:
-        """What each row counts, [K]: 1, and the name its own weight."""
-        counts = torch.ones(len(self.texts), device=self.prepared.device)
-        if self.named:
-            counts[-1] = name_weight
-        return counts
-
-    @property
-    def examples(self) -> tuple[str, ...]:
-        """The examples without the name."""
-        return self.texts[:-1] if self.named else self.texts
+from dmin.classifier.inputs import PRECOMPUTED, read_queries
+from dmin.classifier.knowledge import ClassSupport, Knowledge
+from dmin.classifier.refusal import Reject, check_reject, column_limits, find_threshold
+from dmin.classifier.scoring import PLAIN_SCALE, Model, head_digest, open_model
+from dmin.encoder import FloatArray
+from dmin.encoder.onnx import check_backend
+from dmin.errors import ConfigError, DataError, ModelError
+from dmin.methods import KeepsBaseClasses, prepared_scoring
 
 
-class Block:
-    """Some classes of like size, scored together; what scoring needs of them is made once and kept."""
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """The parameters of `FewShotClassifier` as they were when a state was made."""
 
-    def __init__(self, entries: tuple[ClassSupport, ...]) -> None:
-        self.entries = entries
-        self._side: tuple[FewShotMethod, float, Any] | None = None
-
-    def side(self, method: FewShotMethod, name_weight: float) -> Any:
-        """`method.support_side` of its classes. Two threads that come first both make it, and both right."""
-        kept = self._side
-        if kept is None or kept[0] is not method or kept[1] != name_weight:
-            kept = self._side = (method, name_weight, self._make_side(method, name_weight))
-        return kept[2]
-
-    def _make_side(self, method: FewShotMethod, name_weight: float) -> Any:
-        prepared = pad_sequence([entry.prepared for entry in self.entries], batch_first=True)  # [C, K, d]
-        weights = pad_sequence([entry.weights(name_weight) for entry in self.entries], batch_first=True)  # [C, K]
-        sizes = torch.tensor([len(entry.texts) for entry in self.entries], device=prepared.device)
-        mask = torch.arange(prepared.shape[1], device=prepared.device) < sizes.unsqueeze(1)
-        return prepared_scoring(method).support_side(
-            prepared, None if mask.all() else mask, None if (weights == 1).all() else weights
-        )
-
-
-def padded_size(entry: ClassSupport) -> int:
-    """The rows a class is padded to, at most."""
-    return next((size for size in SIZES if size >= len(entry.texts)), len(entry.texts))
-
-
-@dataclass(frozen=True)
-class Knowledge:
-    """All classes, in the order of the columns."""
-
-    classes: tuple[ClassSupport, ...] = ()
-    name_weight: float = 1.0  # how many examples a name is worth
-    earlier: tuple[Block, ...] = field(default=(), repr=False)  # blocks of what was known before: most of them serve on
+    model: str | Path = "default"
+    encoder: Callable[[Sequence[str]], Any] | str | None = None
+    use_names: bool | Literal["auto"] = "auto"
+    descriptions: Mapping[Any, str] | None = None
+    keep_base: bool = False
+    reject: Reject = None
+    unknown_label: Any = None
+    outside: Sequence[str] | None = None
+    backend: str = "torch"
+    device: str | None = None
 
     @property
-    def width(self) -> int | None:
-        """The width of its vectors, if it has any."""
-        return self.classes[0].vectors.shape[1] if self.classes else None
+    def precomputed(self) -> bool:
+        """Vectors are given in place of texts."""
+        return isinstance(self.encoder, str) and self.encoder == PRECOMPUTED
+
+    def check(self) -> None:
+        """Raise a `ConfigError` that names a parameter which cannot be used."""
+        check_backend(self.backend)
+        if self.use_names not in (True, False, "auto"):
+            raise ConfigError(f"use_names={self.use_names!r}: True, False or 'auto'")
+        check_reject(self.reject)
+
+    def opens_like(self, other: Settings) -> bool:
+        """True where both name the same model."""
+        return self._names() == other._names()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Parameters by name, as the constructor takes them."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def _names(self) -> tuple[Any, ...]:
+        return (str(self.model), self.encoder, self.backend, self.device, self.keep_base)
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Everything that a fitted classifier answers from.
+
+    Args:
+        settings: the parameters that are in force.
+        model: encoder and method.
+        knowledge: the classes with their examples and vectors.
+        names_on: do the names of classes take part? None while there is no class.
+    """
+
+    settings: Settings
+    model: Model
+    knowledge: Knowledge
+    names_on: bool | None = None
+
+    @classmethod
+    def open(cls, settings: Settings) -> Self:
+        """Load the model; no class is known yet."""
+        settings.check()
+        model = open_model(settings.model, settings.encoder, settings.device, settings.backend)
+        if settings.keep_base:
+            if not model.base_classes:
+                raise ConfigError("keep_base needs a trained model with a memory: this one knows no base classes")
+            if not (isinstance(model.method, KeepsBaseClasses) and model.method.traits.gives_cosines):
+                raise ConfigError(f"keep_base: a {model.method.name} model keeps no base classes")
+        return cls(settings, model, Knowledge(name_weight=model.name_weight))
+
+    # Classes
 
     @property
-    def mean_size(self) -> float:
-        """Examples a class, on the average."""
-        return sum(len(entry.examples) for entry in self.classes) / max(1, len(self.classes))
+    def base_classes(self) -> tuple[str, ...]:
+        """The trained model's base classes, where they are kept."""
+        return self.model.base_classes if self.settings.keep_base else ()
 
     @property
-    def labels(self) -> list[Hashable]:
-        """The labels in the order of the columns."""
-        return [entry.label for entry in self.classes]
+    def labels(self) -> list[Any]:
+        """The labels in the order of the columns: own classes, then kept base classes."""
+        return [*self.knowledge.labels, *self.base_classes]
+
+    def check_ready(self) -> Self:
+        """Raise an error that says what is missing before a text can be answered."""
+        from sklearn.exceptions import NotFittedError
+
+        if not self.labels:
+            raise NotFittedError("the classifier knows no class yet: call fit, or add_class")
+        if len(self.labels) < 2 and self.settings.reject is None and not self.settings.keep_base:
+            raise DataError("one class alone answers everything: add another, or set reject")
+        return self
+
+    # Scores
+
+    def vectors(self, X: Sequence[Any]) -> Tensor:  # noqa: N803 (scikit-learn's name)
+        """Vectors [L, d] of texts, or of the vectors that stand in their place."""
+        return self.model.vectors(read_queries(X, self.settings.precomputed), self.knowledge.width)
+
+    def cosines(self, query: Tensor) -> FloatArray:
+        """The similarity of vectors [L, d] to each class, [L, C]."""
+        scores: FloatArray = self.model.cosines(query, self.knowledge, keep_base=self.settings.keep_base).cpu().numpy()
+        return scores
+
+    @property
+    def probability_scale(self) -> float:
+        """What cosines are multiplied by before the softmax."""
+        calibration = self.model.calibration
+        return calibration.scale(len(self.labels), self.knowledge.mean_size) if calibration else PLAIN_SCALE
+
+    def probabilities(self, cosines: FloatArray) -> NDArray[np.float64]:
+        """Probabilities of the classes, [L, C]."""
+        scaled = torch.from_numpy(cosines).double().mul(self.probability_scale)  # [L, C]
+        found: NDArray[np.float64] = scaled.softmax(dim=-1).numpy()
+        return found
+
+    # Refusal
 
     @cached_property
-    def by_label(self) -> Mapping[Hashable, ClassSupport]:
-        """Classes by label."""
-        return {entry.label: entry for entry in self.classes}
+    def threshold(self) -> float | None:
+        """The threshold that reject="auto" finds for these classes; None where the model's own cut is used."""
+        if not isinstance(self.settings.reject, str):
+            return None
+        outside = None if self.settings.outside is None else self.vectors(self.settings.outside)  # [n, d]
+        return find_threshold(self.knowledge, self.model, outside)
 
-    @cached_property
-    def blocks(self) -> tuple[Block, ...]:
-        """All classes in blocks of like size. A block none of whose classes changed is the one that was there before."""
-        here = {id(entry) for entry in self.classes}
-        groups = [[entry for entry in block.entries if id(entry) in here] for block in self.earlier]
-        if len(groups) > 4 + 2 * sum(padded_size(entry) for entry in self.classes) / BLOCK_ROWS:
-            groups = []  # many classes went and left crumbs
-        placed = {id(entry) for group in groups for entry in group}
-        last = {padded_size(group[0]): group for group in groups if group}  # where a class of a size may find room
-        for entry in self.classes:
-            if id(entry) in placed:
-                continue
-            size = padded_size(entry)
-            if size not in last or (len(last[size]) + 1) * size > BLOCK_ROWS:
-                last[size] = []
-                groups.append(last[size])
-            last[size].append(entry)
-        known = {tuple(map(id, block.entries)): block for block in self.earlier}
-        return tuple(known.get(tuple(map(id, group))) or Block(tuple(group)) for group in groups if group)
+    @property
+    def limits(self) -> NDArray[np.float64]:
+        """For each column the cosine below which a text is refused, [C]; minus infinity where nothing is."""
+        sizes = [len(entry.examples) for entry in self.knowledge.classes] + [1] * len(self.base_classes)
+        return column_limits(self.settings.reject, self.threshold, self.model.calibration, self.labels, sizes)
 
-    @cached_property
-    def order(self) -> Tensor | None:
-        """Where each class stands among the classes of all blocks, [C]; None where they stand in order."""
-        stands = {id(entry): at for at, entry in enumerate(entry for block in self.blocks for entry in block.entries)}
-        places = [stands[id(entry)] for entry in self.classes]
-        return None if places == sorted(places) else torch.tensor(places, device=self.classes[0].prepared.device)
+    def refusing(self, reject: Reject, unknown_label: Any, outside: Sequence[str] | None) -> State:
+        """This state with other parameters of refusal, the only ones that take effect without a fit.
 
-    @cached_property
-    def whole(self) -> Block:
-        """All classes in one block, for methods whose scores depend on all of them."""
-        return Block(self.classes)
+        The last such state is kept, because its threshold may have cost a pass over all examples.
+        """
+        wanted = (reject, unknown_label, outside)
+        for found in (self, self.__dict__.get("_refusing")):
+            if found is not None and all(one is two for one, two in zip(found._refusal(), wanted, strict=True)):
+                return found
+        check_reject(reject)
+        settings = replace(self.settings, reject=reject, unknown_label=unknown_label, outside=outside)
+        found = replace(self, settings=settings)
+        self.__dict__["_refusing"] = found  # like a cached property: two threads that come first make equal ones
+        return found
 
-    def replaced(self, entries: Sequence[ClassSupport]) -> Knowledge:
-        """With these classes added, or put in the place of those of the same label; the others stay the same objects."""
-        new = {entry.label: entry for entry in entries}
-        kept = [new.pop(entry.label, entry) for entry in self.classes]
-        return replace(self, classes=(*kept, *new.values()), earlier=self.blocks)
+    def _refusal(self) -> tuple[Any, ...]:
+        return (self.settings.reject, self.settings.unknown_label, self.settings.outside)
 
-    def without(self, label: Hashable) -> Knowledge:
-        """With one class less."""
-        kept = tuple(entry for entry in self.classes if entry.label != label)
-        return replace(self, classes=kept, earlier=self.blocks)
+    # Copies
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Itself: nothing in it changes, so copies of a classifier share the encoder and the vectors."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle classes and vectors by value, without what scoring keeps of them; encoder and head by their names."""
+        classes = [
+            (entry.label, entry.texts, entry.named, entry.vectors.cpu().numpy(), entry.prepared.cpu().numpy())
+            for entry in self.knowledge.classes
+        ]
+        return _unpickle, (self.settings, classes, self.knowledge.name_weight, self.names_on, made_by(self.model))
+
+
+def made_by(model: Model) -> dict[str, str | None]:
+    """Digests of the encoder and the head that made a state's vectors."""
+    return {"encoder": model.encoder.fingerprint if model.encoder else None, "head": head_digest(model.method)}
+
+
+def restore(
+    settings: Settings,
+    classes: Sequence[ClassSupport],
+    name_weight: float,
+    names_on: bool | None,
+    digests: Mapping[str, str | None],
+) -> State:
+    """A state that was saved or pickled: the model is opened again, the vectors are kept.
+
+    Vectors of another encoder are refused. Where the package came with another head then, it prepares the same vectors.
+
+    Raises:
+        ModelError: when the encoder is not the one that made the vectors.
+    """
+    state = State.open(settings)
+    model, now = state.model, made_by(state.model)
+    if now["encoder"] != digests["encoder"]:
+        raise ModelError("its vectors were made by another encoder than the one that is installed")
+    classes = [
+        replace(entry, vectors=entry.vectors.to(model.device), prepared=entry.prepared.to(model.device))
+        for entry in classes
+    ]
+    if now["head"] != digests["head"]:
+        with torch.no_grad():
+            classes = [
+                replace(entry, prepared=prepared_scoring(model.method).prepare(entry.vectors)) for entry in classes
+            ]
+        name_weight = model.name_weight
+    return replace(state, knowledge=Knowledge(tuple(classes), name_weight), names_on=names_on)
+
+
+def _unpickle(
+    settings: Settings,
+    classes: Sequence[tuple[Hashable, tuple[str, ...], bool, FloatArray, FloatArray]],
+    name_weight: float,
+    names_on: bool | None,
+    digests: Mapping[str, str | None],
+) -> State:
+    entries = [
+        ClassSupport(label, texts, named, torch.from_numpy(vectors), torch.from_numpy(prepared))
+        for label, texts, named, vectors, prepared in classes
+    ]
+    return restore(settings, entries, name_weight, names_on, digests)

@@ -1,18 +1,20 @@
-"""A classifier on a user's own test file: accuracy and F1, calibration, refusal, beside simple rows on the same vectors."""
+"""A classifier on a user's own test file: accuracy, F1, calibration, refusal, beside simple methods on the same vectors."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from dmin.classifier.few_shot import FewShotClassifier
 from dmin.classifier.scoring import PLAIN_SCALE
+from dmin.classifier.state import State
 from dmin.data import Corpus
 from dmin.encoder import FloatArray
 from dmin.errors import DataError
@@ -34,24 +36,22 @@ BESIDE = ("nearest", "logistic")
 
 @dataclass(frozen=True)
 class Assessment:
-    """What was measured."""
+    """The measurements of one classifier on labelled texts."""
 
     classes: int
     examples: int
     texts: int
     quality: Quality  # answers of `predict`: with reject, a refusal counts as wrong
     unrefused: float  # accuracy if nothing were refused
-    beside: dict[str, float]  # accuracy of simple rows, nothing refused
+    beside: dict[str, float]  # accuracy of simple methods, nothing refused
     reliability: Reliability
     uncalibrated: Reliability  # with the head's own scale
-    scores: FloatArray = field(repr=False)  # highest cosine of each text that belongs
+    scores: FloatArray = field(repr=False)  # highest cosine of each in-scope text
     separation: Separation | None = None
-    refused: tuple[float, float] | None = None  # part refused of what belongs, of what does not
+    refused: tuple[float, float] | None = None  # part refused: of in-scope texts, of out-of-scope texts
     outside_scores: FloatArray | None = field(default=None, repr=False)
     threshold: float | None = None
-    base_and_novel: tuple[float, float] | None = (
-        None  # accuracy on texts of base and of own classes, answered in one scale
-    )
+    base_and_novel: tuple[float, float] | None = None  # accuracy on texts of base and of own classes, all at once
     seconds: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
@@ -102,67 +102,63 @@ def assess(
 
     Args:
         classifier: fitted.
-        test: texts of its classes; those of other classes are strangers that should be refused.
-        outside: more texts that belong nowhere.
+        test: texts of its classes; those of other classes are out-of-scope and should be refused.
+        outside: more out-of-scope texts.
         beside: methods to score on the same vectors: "nearest", "logistic".
     """
     started = time.perf_counter()
-    labels = [str(label) for label in classifier.classes_]
-    place = {label: column for column, label in enumerate(labels)}
-    inside = [row for row, label in enumerate(test.labels) if label in place]
-    if not inside:
+    state = classifier.state_.check_ready()
+    labels = [str(label) for label in state.labels]
+    column_of = {label: column for column, label in enumerate(labels)}
+    known = [label in column_of for label in test.labels]
+    in_scope = [text for text, is_known in zip(test.texts, known, strict=True) if is_known]
+    if not in_scope:
         raise DataError(
             f"no text of {test.name} has a label of the examples: {', '.join(test.classes[:5])} against "
             f"{', '.join(labels[:5])}"
         )
-    strange = [text for row, text in enumerate(test.texts) if test.labels[row] not in place] + list(outside)
-    truth = np.array([place[test.labels[row]] for row in inside])
-    knowledge, model = classifier._ready(), classifier._model
-    query = model.vectors(classifier._read([test.texts[row] for row in inside]), knowledge.width)
-    cosines = model.cosines(query, knowledge, keep_base=classifier.keep_base).cpu().numpy()
-    best = cosines.argmax(axis=1)
-    top = cosines.max(axis=1)
-    limits = classifier._limits(knowledge)
+    truth = np.array([column_of[label] for label in test.labels if label in column_of])
+    query = state.vectors(in_scope)  # [L, d]
+    cosines, limits = state.cosines(query), state.limits  # [L, C], [C]
+    best, top = cosines.argmax(axis=1), cosines.max(axis=1)
     accepted = top >= limits[best]
-    answers = [
-        labels[column] if yes else str(classifier.unknown_label) for column, yes in zip(best, accepted, strict=True)
-    ]
+    unknown = str(state.settings.unknown_label)
+    answers = [labels[column] if yes else unknown for column, yes in zip(best, accepted, strict=True)]
     seconds = time.perf_counter() - started
-    right = best == truth
-    calibration, size = model.calibration, len(labels)
-    plain = model.method.temperature if model.method.temperature != 1.0 else PLAIN_SCALE
-    scale = calibration.scale(size, knowledge.mean_size) if calibration else PLAIN_SCALE
+    right, entries = best == truth, state.knowledge.classes
+    keep_base, temperature = state.settings.keep_base, state.model.method.temperature
     found = Assessment(
-        classes=len(knowledge.classes),
-        examples=sum(len(entry.examples) for entry in knowledge.classes),
-        texts=len(inside),
+        classes=len(entries),
+        examples=sum(len(entry.examples) for entry in entries),
+        texts=len(in_scope),
         quality=quality([labels[column] for column in truth], answers),
         unrefused=float(right.mean()),
-        beside={name: _beside(name, classifier, query, truth) for name in beside} if not classifier.keep_base else {},
-        reliability=reliability(_confidence(cosines, scale), right),
-        uncalibrated=reliability(_confidence(cosines, plain), right),
+        beside={} if keep_base else {name: _beside(name, state, query, truth) for name in beside},
+        reliability=reliability(_confidence(cosines, state.probability_scale), right),
+        uncalibrated=reliability(_confidence(cosines, temperature if temperature != 1.0 else PLAIN_SCALE), right),
         scores=top,
-        base_and_novel=_base_and_novel(right, truth >= len(knowledge.classes)) if classifier.keep_base else None,
+        base_and_novel=_base_and_novel(right, truth >= len(entries)) if keep_base else None,
         seconds=seconds,
     )
-    if not strange:
-        return found
-    vectors = model.vectors(classifier._read(strange), knowledge.width)
-    others = model.cosines(vectors, knowledge, keep_base=classifier.keep_base).cpu().numpy()
-    highest, nearest = others.max(axis=1), others.argmax(axis=1)
+    others = [text for text, is_known in zip(test.texts, known, strict=True) if not is_known] + list(outside)
+    return _with_refusal(found, state, float(1 - accepted.mean()), others) if others else found
+
+
+def _with_refusal(found: Assessment, state: State, false_rejections: float, outside: Sequence[str]) -> Assessment:
+    """The assessment with what the classifier does with out-of-scope texts."""
+    cosines, limits = state.cosines(state.vectors(outside)), state.limits  # [n, C], [C]
+    highest, nearest = cosines.max(axis=1), cosines.argmax(axis=1)
     finite = limits[np.isfinite(limits)]
-    return Assessment(
-        **{
-            **found.__dict__,
-            "separation": separation(top, highest),
-            "refused": (float(1 - accepted.mean()), float((highest < limits[nearest]).mean())),
-            "outside_scores": highest,
-            "threshold": float(np.median(finite)) if len(finite) else None,
-        }
+    return replace(
+        found,
+        separation=separation(found.scores, highest),
+        refused=(false_rejections, float((highest < limits[nearest]).mean())),
+        outside_scores=highest,
+        threshold=float(np.median(finite)) if len(finite) else None,
     )
 
 
-def _base_and_novel(right: Any, of_base: Any) -> tuple[float, float]:
+def _base_and_novel(right: NDArray[np.bool_], of_base: NDArray[np.bool_]) -> tuple[float, float]:
     """Accuracy on texts of base classes, and of the others; 0 where there are none."""
     return (
         float(right[of_base].mean()) if of_base.any() else 0.0,
@@ -170,13 +166,17 @@ def _base_and_novel(right: Any, of_base: Any) -> tuple[float, float]:
     )
 
 
-def _confidence(cosines: FloatArray, scale: float) -> Any:
-    return torch.from_numpy(cosines).double().mul(scale).softmax(dim=-1).max(dim=-1).values.numpy()
+def _confidence(cosines: FloatArray, scale: float) -> NDArray[np.float64]:
+    """The highest probability of each text, [L]."""
+    found: NDArray[np.float64] = (
+        torch.from_numpy(cosines).double().mul(scale).softmax(dim=-1).max(dim=-1).values.numpy()
+    )
+    return found
 
 
-def _beside(name: str, classifier: FewShotClassifier, query: torch.Tensor, truth: Any) -> float:
-    """Accuracy of a simple method on the very same rows; a name counts like an example."""
-    entries = classifier._knowledge.classes
+def _beside(name: str, state: State, query: torch.Tensor, truth: NDArray[Any]) -> float:
+    """Accuracy of a simple method on the same vectors; a name counts like an example."""
+    entries = state.knowledge.classes
     rows = torch.nn.utils.rnn.pad_sequence([entry.vectors for entry in entries], batch_first=True)  # [C, K, d]
     sizes = torch.tensor([len(entry.vectors) for entry in entries], device=rows.device)
     mask = torch.arange(rows.shape[1], device=rows.device) < sizes.unsqueeze(1)  # [C, K]

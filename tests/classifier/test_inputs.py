@@ -13,7 +13,7 @@ from dmin.errors import ConfigError, DataError
 
 X = np.array([[1.0, 0.0, 0.1], [0.9, 0.1, 0.0], [0.0, 1.0, 0.1], [0.1, 0.9, 0.0]])
 Y = ["a", "a", "b", "b"]
-TWO_COLUMNS = "decision_function gives one column a class, also for two classes: each is a cosine that stands alone"
+TWO_COLUMNS = "decision_function gives one column per class, also for two classes: each is a cosine that stands alone"
 
 
 def precomputed(**options: Any) -> FewShotClassifier:

@@ -1,0 +1,172 @@
+"""What a user gives: examples sorted by label, labels, vectors in place of texts; each thing that is wrong is named."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dmin.encoder import FloatArray
+from dmin.errors import DataError
+
+PRECOMPUTED = "precomputed"
+
+
+class VectorText(str):
+    """Stands where a text stands, named by its vector's bytes, so that equal vectors have equal names."""
+
+    vector: FloatArray
+
+    @classmethod
+    def of(cls, vector: Any) -> Self:
+        """Name a vector [d]."""
+        values = np.ascontiguousarray(vector, dtype=np.float32)
+        found = cls(f"vector {hashlib.sha256(values.tobytes()).hexdigest()[:12]}")
+        found.vector = values
+        return found
+
+    @staticmethod
+    def list_of(X: Any) -> list[VectorText]:  # noqa: N803 (scikit-learn's name)
+        """The vectors of an array [n, d]."""
+        from sklearn.utils.validation import check_array
+
+        if isinstance(X, list | tuple) and not len(X):
+            return []
+        values = check_array(X, dtype=np.float32, input_name="X")  # [n, d]
+        return [VectorText.of(vector) for vector in values]
+
+    @staticmethod
+    def stack(texts: Sequence[str]) -> FloatArray:
+        """The vectors [n, d] that stand behind texts."""
+        for index, text in enumerate(texts):
+            if not isinstance(text, VectorText):
+                raise TypeError(f"text {index} is {text!r}: encoder={PRECOMPUTED!r} takes vectors, not texts")
+        widths = {len(text.vector) for text in texts if isinstance(text, VectorText)}
+        if len(widths) > 1:
+            raise DataError(f"the vectors have different widths: {', '.join(map(str, sorted(widths)))}")
+        found = [text.vector for text in texts if isinstance(text, VectorText)]
+        return np.stack(found) if found else np.empty((0, 0), np.float32)
+
+
+def read_queries(X: Sequence[Any], precomputed: bool) -> Sequence[str]:  # noqa: N803
+    """Texts as they are; vectors, where they are given in place of texts, under a name."""
+    return VectorText.list_of(X) if precomputed else X
+
+
+def read_examples(X: Any, y: Iterable[Any] | None, precomputed: bool) -> dict[Any, list[str]]:  # noqa: N803
+    """The examples of each class, from `{label: [texts]}` or from texts `X` with labels `y`."""
+    if not precomputed:
+        return group_examples(X, y)
+    if isinstance(X, Mapping) and not hasattr(X, "shape"):  # some sparse matrices are mappings too
+        return group_examples({label: VectorText.list_of(vectors) for label, vectors in X.items()}, y)
+    return group_examples(VectorText.list_of(X), y)
+
+
+def group_examples(X: Any, y: Iterable[Any] | None) -> dict[Any, list[str]]:  # noqa: N803
+    """Examples by label; with labels `y`, classes in sorted order where they sort."""
+    if isinstance(X, Mapping):
+        if y is not None:
+            raise TypeError("give either a mapping or texts with labels, not both")
+        groups = _from_mapping(X)
+        _check_examples(groups)
+        return groups
+    if y is None:
+        raise DataError(
+            "FewShotClassifier requires y to be passed, but the target y is None: texts need labels, fit(texts, labels), "
+            "or a mapping, fit({label: [texts]})"
+        )
+    if isinstance(X, str | bytes):
+        raise TypeError(f"a list of texts is needed, not one {type(X).__name__}")
+    if hasattr(X, "columns"):
+        raise TypeError("a column of texts is needed, not a table: table['text']")
+    groups = _from_pairs(list(X), read_labels(y))
+    _check_examples(groups)
+    try:
+        return dict(sorted(groups.items()))
+    except TypeError:  # labels of several types do not sort
+        return groups
+
+
+def check_label(label: Any) -> None:
+    """Raise an error that names a label which cannot be one."""
+    if not isinstance(label, Hashable):
+        raise TypeError(f"label {label!r} ({type(label).__name__}): a label must be hashable")
+    if label is None:
+        raise DataError("None is no label")
+
+
+def read_labels(y: Any) -> list[Any]:
+    """Labels as plain Python values; a column [n, 1] is read as one dimension [n], with scikit-learn's warning."""
+    if hasattr(y, "__array__") and not isinstance(y, list | tuple):
+        values = np.asarray(y)
+        if values.ndim == 2 and values.shape[1] == 1:
+            from sklearn.exceptions import DataConversionWarning
+
+            warnings.warn(
+                "A column-vector y was passed when a 1d array was expected; it is read as one dimension",
+                DataConversionWarning,
+                stacklevel=5,
+            )
+            values = values.ravel()
+        if values.dtype.kind == "f" and not np.array_equal(values, np.round(values)) and np.isfinite(values).all():
+            raise DataError("Unknown label type: continuous. Classes are words or whole numbers, not measurements")
+        y = values
+    return [_plain(label) for label in y]
+
+
+def label_array(labels: Sequence[Any]) -> NDArray[Any]:
+    """Labels of one plain type as an array of that type; anything else as objects, each as it was given."""
+    if labels and len({type(label) for label in labels}) == 1 and isinstance(labels[0], str | int | float | np.generic):
+        return np.array(labels)
+    found = np.empty(len(labels), dtype=object)
+    found[:] = labels
+    return found
+
+
+def _from_mapping(examples: Mapping[Any, Any]) -> dict[Any, list[str]]:
+    groups = {}
+    for key, texts in examples.items():
+        label = _plain(key)
+        if label is None or label != label:
+            raise DataError(f"{label!r} is no label")
+        if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+            what = "one string" if isinstance(texts, str | bytes) else repr(texts)
+            raise TypeError(f"class {label!r}: a list of texts is needed, not {what}")
+        groups[label] = list(texts)
+    return groups
+
+
+def _from_pairs(texts: Sequence[str], labels: Sequence[Any]) -> dict[Any, list[str]]:
+    if len(texts) != len(labels):
+        raise DataError(f"{len(texts)} texts but {len(labels)} labels")
+    groups: dict[Any, list[str]] = {}
+    for index, (text, label) in enumerate(zip(texts, labels, strict=True)):
+        if isinstance(label, list | tuple | set | dict | np.ndarray):
+            raise TypeError(
+                f"label {index} is {label!r}: several labels per text are not supported; train one classifier per label, "
+                "or give the text once for each label and use predict_top_k"
+            )
+        if not isinstance(label, Hashable):
+            raise TypeError(f"label {index} is {label!r} ({type(label).__name__}): a label must be hashable")
+        if label is None or type(label).__name__ == "NAType" or (isinstance(label, float) and label != label):
+            raise DataError(f"label {index} is {label!r}")
+        groups.setdefault(label, []).append(text)
+    return groups
+
+
+def _check_examples(groups: Mapping[Any, Sequence[Any]]) -> None:
+    for label, texts in groups.items():
+        for index, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise TypeError(f"class {label!r}, example {index} is {text!r} ({type(text).__name__}), not a string")
+            if not text.strip():
+                raise DataError(f"class {label!r}, example {index} is empty")
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy as one of Python."""
+    return value.item() if isinstance(value, np.generic) else value
