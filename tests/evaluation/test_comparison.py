@@ -17,6 +17,8 @@ from dmin.methods import METHODS
 from dmin.training import load_config
 from dmin.training.stages import chosen_pooling
 
+pytestmark = pytest.mark.slow
+
 ALL = tuple(METHODS)
 
 
