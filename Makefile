@@ -14,7 +14,7 @@ BENCH  ?=
 help:
 	@echo "make demo           install and run the main job on built-in data (about a minute)"
 	@echo "make test           install, lint, check types, run all tests, doctests and notebooks"
-	@echo "make test-fast      the tests that are not marked slow, without lint (under three minutes)"
+	@echo "make test-fast      the tests that are not marked slow, without lint"
 	@echo "make lint           ruff, import layers, mypy"
 	@echo "make bench          benchmarks, as ratios in one run (an hour with the peers; BENCH=routing runs one)"
 	@echo "make docs           build the documentation into site/"

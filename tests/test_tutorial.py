@@ -12,6 +12,8 @@ import pytest
 
 from dmin.cli.app import run
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 NUMBER = re.compile(r"[-+]?\d+\.\d+")
 SESSIONS = [

@@ -28,6 +28,8 @@ from dmin.data import load_corpus
 from dmin.errors import ConfigError, DataError, DminError
 from tests.classifier.common import EXAMPLES, letters, quick
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:

@@ -12,6 +12,8 @@ import pytest
 
 from dmin.cli.app import run
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = {"refund": ["I want my money back", "please return what I paid"], "parcel": ["where is my order"]}
 ARGUMENTS = ["classify", "--engine", "ray"]
 

@@ -13,6 +13,8 @@ from dmin.cli.app import run
 from dmin.training import load_config
 from tests.training.runs import SETTINGS
 
+pytestmark = pytest.mark.slow
+
 SMALL = """
 --way 2 --shot 1 --episodes 5 --train-episodes 4 --set queries=4 --set split_seed=1 --set split_sizes=4/2/3
 --set stage1.epochs=1 --set stage2.validation_episodes=2 --set device=cpu --set precision=float32

@@ -19,6 +19,8 @@ from dmin.encoder import Encoder, VectorCache, onnx
 from dmin.encoder.encoder import exported_file
 from dmin.errors import ConfigError, ModelError
 
+pytestmark = pytest.mark.slow
+
 TEXTS = ["where is my parcel", "I want my money back right now, this is the third time I ask", "hello", "ok then"] * 3
 
 

@@ -21,6 +21,8 @@ from dmin.methods import METHODS
 from dmin.training import load_config
 from dmin.training.task import chosen_pooling
 
+pytestmark = pytest.mark.slow
+
 ALL = tuple(METHODS)
 KEYS = [
     "8cd2641657ad3e1d",

@@ -10,6 +10,8 @@ import torch
 from dmin.methods import create
 from tests.methods.common import World, train
 
+pytestmark = pytest.mark.slow
+
 BUDGET: dict[str, dict[str, Any]] = {
     "relation": {"steps": 900, "rate": 6e-3, "pool": "mean", "slices": 20},
     "induction": {"steps": 600, "rate": 3e-3},

@@ -16,6 +16,8 @@ from safetensors.torch import load_file
 from dmin.files import read_tensors
 from tests.training.runs import command, environment, run, start
 
+pytestmark = pytest.mark.slow
+
 
 def head(out: Path) -> dict[str, torch.Tensor]:
     return read_tensors(out / "model" / "head.safetensors")[0]

@@ -17,6 +17,8 @@ from dmin.training.loop import LoopSettings, make_optimizer
 from dmin.training.stage2 import EpisodeBatch
 from dmin.training.task import prepare_task
 
+pytestmark = pytest.mark.slow
+
 
 def write_sets(folder: Path) -> str:
     """Two sets that share a class name."""

@@ -13,6 +13,8 @@ import torch
 from dmin.files import read_tensors
 from tests.training.runs import command, run
 
+pytestmark = pytest.mark.slow
+
 TORCHRUN = (str(Path(sys.executable).parent / "torchrun"), "--standalone", "--nproc_per_node", "2")
 
 
