@@ -31,7 +31,7 @@ def test_what_is_measured(tmp_path: Path) -> None:
     answers = classifier.predict([text for text, _ in inside]).tolist()
     right = sum(answer == label for answer, (_, label) in zip(answers, inside, strict=True))
     assert found.texts == 7 and found.quality.accuracy == pytest.approx(right / 7)
-    assert found.separation is not None and found.separation.strangers == 3 and found.separation.auroc > 0.9
+    assert found.separation is not None and found.separation.out_of_scope == 3 and found.separation.auroc > 0.9
     assert found.refused is not None and found.refused[1] == 1.0 and found.threshold == 0.4
     assert set(found.beside) == {"nearest", "logistic"} and all(0 <= value <= 1 for value in found.beside.values())
     found.write(tmp_path)

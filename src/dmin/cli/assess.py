@@ -131,7 +131,7 @@ def _print_refusal(found: Assessment) -> None:
     if found.separation:
         apart = found.separation
         typer.echo(
-            f"{apart.strangers} out-of-scope texts: AUROC {apart.auroc:.3f}, FPR at 95 % TPR {100 * apart.fpr95:.1f} %"
+            f"{apart.out_of_scope} out-of-scope texts: AUROC {apart.auroc:.3f}, FPR at 95 % TPR {100 * apart.fpr95:.1f} %"
         )
     if found.refused and found.threshold is not None:
         known, unknown = found.refused

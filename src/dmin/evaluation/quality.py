@@ -78,12 +78,12 @@ def reliability(probabilities: Any, right: Any, bins: int = BINS) -> Reliability
 
 @dataclass(frozen=True)
 class Separation:
-    """How well the highest cosine separates texts of the classes (`belongs`) from out-of-scope ones (`strangers`)."""
+    """How well the highest cosine separates texts of the classes (`in_scope`) from out-of-scope ones (`out_of_scope`)."""
 
     auroc: float
     fpr95: float  # FPR at 95 % TPR: out-of-scope texts accepted when 95 % of the others are
-    belongs: int  # numbers of texts; named as in `assessment.json`
-    strangers: int
+    in_scope: int  # number of texts
+    out_of_scope: int
 
 
 def separation(known: Any, unknown: Any) -> Separation:
