@@ -9,6 +9,8 @@ import pytest
 
 from dmin.cli.app import run
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = {
     "refund": ["I want my money back", "please return what I paid", "give me a refund"],
     "parcel": ["where is my order", "my package is late", "the parcel never came"],
@@ -40,7 +42,7 @@ def test_prints_and_writes_what_was_measured(
         assert part in output
     assert "FPR at 95 % TPR" in output and "false rejections" in output
     stored = json.loads((out / "assessment.json").read_text())
-    assert stored["separation"]["strangers"] == 3 and stored["refused_of_strangers"] == 1.0
+    assert stored["separation"]["out_of_scope"] == 3 and stored["refused_out_of_scope"] == 1.0
     assert {path.name for path in out.iterdir()} == {
         "assessment.json", "reliability.png", "confusion.png", "refusal.png",
     }  # fmt: skip

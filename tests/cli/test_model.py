@@ -12,6 +12,8 @@ from dmin.cli.app import run
 from dmin.model import load_model
 from tests.training.runs import SETTINGS
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = {
     "refund": ["I want my money back", "please return what I paid", "give me a refund"],
     "parcel": ["where is my order", "my package is late", "the parcel never came"],
