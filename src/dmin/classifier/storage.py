@@ -11,6 +11,15 @@ from typing import Any
 import numpy as np
 
 from dmin.classifier.card import classifier_card
+from dmin.classifier.fitted_files import (
+    fitted_tensors,
+    fitted_values,
+    opened_as,
+    read_fitted,
+    read_rows,
+    saved_encoder,
+    saved_name,
+)
 from dmin.classifier.knowledge import ClassSupport
 from dmin.classifier.state import Settings, State, made_by, restore
 from dmin.errors import ConfigError, DataError, ModelError, StorageError
@@ -24,7 +33,8 @@ _NEEDED = (
     "model", "settings", "reject", "outside", "names_on", "name_weight", "descriptions", "encoder_name", "own_encoder",
     "encoder", "head", "classes",
 )  # fmt: skip
-_BY_NAME = ("default", "nearest")  # models that come with the package: their name is enough
+# Models that come with the package: their name is enough. In a file "default" is the head of then, which is "dmin-plus".
+_BY_NAME = ("default", "adaptive", "nearest", "dmin-plus")
 
 
 def save_state(state: State, folder: Path) -> None:
@@ -41,7 +51,9 @@ def save_state(state: State, folder: Path) -> None:
             shutil.copytree(model_folder(state.settings.model), part / "model")
         entries = list(enumerate(state.knowledge.classes))
         tensors = {f"vectors.{number}": entry.vectors for number, entry in entries}
-        write_tensors(part / "support.safetensors", tensors | {f"prepared.{n}": entry.prepared for n, entry in entries})
+        if state.model.head is None:
+            tensors |= {f"prepared.{number}": entry.prepared for number, entry in entries}
+        write_tensors(part / "support.safetensors", tensors | fitted_tensors(state))
         write_json(part / "classifier.json", _description(state))
         write_atomic(part / "README.md", classifier_card(state))
 
@@ -54,16 +66,17 @@ def _description(state: State) -> dict[str, Any]:
     encoder = settings.encoder
     return {
         "format": FORMAT,
-        "model": str(settings.model) if str(settings.model) in _BY_NAME else None,
+        "model": saved_name(state) if str(settings.model) in _BY_NAME else None,
         "settings": {name: _plain(getattr(settings, name)) for name in _KEPT},
         "reject": _plain(reject),
         "outside": np.asarray(settings.outside).tolist() if settings.outside is not None else None,
         "names_on": state.names_on,
         "name_weight": state.knowledge.name_weight,
         "descriptions": [[label, text] for label, text in (settings.descriptions or {}).items()],
-        "encoder_name": encoder if isinstance(encoder, str) else None,
+        "encoder_name": saved_encoder(state),
         "own_encoder": encoder is not None and not isinstance(encoder, str),
         **made_by(state.model),
+        "fitted": fitted_values(state),
         "classes": [[entry.label, list(entry.texts), entry.named] for entry in state.knowledge.classes],
     }
 
@@ -78,9 +91,10 @@ def load_state(path: str | Path, encoder: Any, device: str | None) -> State:
         needs = "give the same encoder to load" if stored["own_encoder"] else "it brings its own: leave out encoder"
         raise ConfigError(f"{folder}: {needs}")
     reject = stored["reject"]
+    model, encoder_name = opened_as(stored["model"], stored["encoder_name"], stored["own_encoder"])
     settings = Settings(
-        model=stored["model"] or folder / "model",
-        encoder=encoder if encoder is not None else stored["encoder_name"],
+        model=model or folder / "model",
+        encoder=encoder if encoder is not None else encoder_name,
         descriptions=dict(stored["descriptions"]) or None,
         reject=dict(reject["by_label"]) if isinstance(reject, dict) else reject,
         outside=stored["outside"],
@@ -89,11 +103,12 @@ def load_state(path: str | Path, encoder: Any, device: str | None) -> State:
     )
     tensors, _ = read_tensors(folder / "support.safetensors")
     classes = [
-        ClassSupport(label, tuple(texts), named, tensors[f"vectors.{number}"], tensors[f"prepared.{number}"])
+        ClassSupport(label, tuple(texts), named, *read_rows(tensors, number))
         for number, (label, texts, named) in enumerate(stored["classes"])
     ]
+    fitted = read_fitted(tensors, stored.get("fitted"))
     try:
-        return restore(settings, classes, stored["name_weight"], stored["names_on"], stored)
+        return restore(settings, classes, stored["name_weight"], stored["names_on"], stored, fitted)
     except ModelError as error:
         raise ModelError(f"{folder}: {error}") from error
 

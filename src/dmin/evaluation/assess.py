@@ -120,13 +120,18 @@ def assess(
     truth = np.array([column_of[label] for label in test.labels if label in column_of])
     query = state.vectors(in_scope)  # [L, d]
     cosines, limits = state.cosines(query), state.limits  # [L, C], [C]
-    best, top = cosines.argmax(axis=1), cosines.max(axis=1)
+    scores = state.scores(query, cosines)  # [L, C]
+    best = scores.argmax(axis=1)
+    top = cosines[np.arange(len(best)), best]  # refusal goes by the cosine
     accepted = top >= limits[best]
     unknown = str(state.settings.unknown_label)
     answers = [labels[column] if yes else unknown for column, yes in zip(best, accepted, strict=True)]
     seconds = time.perf_counter() - started
     right, entries = best == truth, state.knowledge.classes
     keep_base, temperature = state.settings.keep_base, state.model.method.temperature
+    plain = temperature if temperature != 1.0 else PLAIN_SCALE
+    if state.model.head is not None:
+        plain = 1.0  # its scores are logits already
     found = Assessment(
         classes=len(entries),
         examples=sum(len(entry.examples) for entry in entries),
@@ -134,8 +139,8 @@ def assess(
         quality=quality([labels[column] for column in truth], answers),
         unrefused=float(right.mean()),
         beside={} if keep_base else {name: _beside(name, state, query, truth) for name in beside},
-        reliability=reliability(_confidence(cosines, state.probability_scale), right),
-        uncalibrated=reliability(_confidence(cosines, temperature if temperature != 1.0 else PLAIN_SCALE), right),
+        reliability=reliability(_confidence(scores, state.probability_scale), right),
+        uncalibrated=reliability(_confidence(scores, plain), right),
         scores=top,
         base_and_novel=_base_and_novel(right, truth >= len(entries)) if keep_base else None,
         seconds=seconds,
@@ -146,8 +151,10 @@ def assess(
 
 def _with_refusal(found: Assessment, state: State, false_rejections: float, outside: Sequence[str]) -> Assessment:
     """The assessment with what the classifier does with out-of-scope texts."""
-    cosines, limits = state.cosines(state.vectors(outside)), state.limits  # [n, C], [C]
-    highest, nearest = cosines.max(axis=1), cosines.argmax(axis=1)
+    vectors, limits = state.vectors(outside), state.limits  # [n, d], [C]
+    cosines = state.cosines(vectors)  # [n, C]
+    nearest = state.scores(vectors, cosines).argmax(axis=1)
+    highest = cosines[np.arange(len(nearest)), nearest]
     finite = limits[np.isfinite(limits)]
     return replace(
         found,
@@ -166,11 +173,9 @@ def _base_and_novel(right: NDArray[np.bool_], of_base: NDArray[np.bool_]) -> tup
     )
 
 
-def _confidence(cosines: FloatArray, scale: float) -> NDArray[np.float64]:
+def _confidence(scores: FloatArray, scale: float) -> NDArray[np.float64]:
     """The highest probability of each text, [L]."""
-    found: NDArray[np.float64] = (
-        torch.from_numpy(cosines).double().mul(scale).softmax(dim=-1).max(dim=-1).values.numpy()
-    )
+    found: NDArray[np.float64] = torch.from_numpy(scores).double().mul(scale).softmax(dim=-1).max(dim=-1).values.numpy()
     return found
 
 
