@@ -16,8 +16,9 @@ from torch import Tensor
 from dmin.adaptive import Head
 from dmin.classifier.inputs import PRECOMPUTED, VectorText
 from dmin.classifier.knowledge import ClassSupport, Knowledge
-from dmin.encoder import Encoder
-from dmin.encoder.encoder import check_texts
+from dmin.encoder import TextEncoder, open_encoder
+from dmin.encoder.opening import is_frozen
+from dmin.encoder.text_encoder import check_texts, is_text_encoder
 from dmin.errors import ConfigError, DataError
 from dmin.methods import (
     FewShotMethod,
@@ -56,7 +57,7 @@ class Model:
     """
 
     method: FewShotMethod
-    encoder: Encoder | None
+    encoder: TextEncoder | None
     own: Encode | None = None
     base_classes: tuple[str, ...] = ()
     calibration: Calibration | None = None
@@ -66,7 +67,7 @@ class Model:
     @property
     def device(self) -> torch.device:
         """Where vectors live."""
-        return self.encoder.network.device if self.encoder else torch.device("cpu")
+        return torch.device(self.encoder.device if self.encoder else "cpu")
 
     @property
     def name_weight(self) -> float:
@@ -185,15 +186,15 @@ class Model:
         return tuple((self.base_classes[index], float(mean[index])) for index in order if abs(mean[index]) > 1e-6)
 
 
-def open_model(model: str | Path, encoder: Encode | str | None, device: str | None, backend: str = "torch") -> Model:
+def open_model(model: str | Path, encoder: Encode | str | None, device: str | None, backend: str = "auto") -> Model:
     """The model of a name: "default", "adaptive", "nearest", "dmin-plus", the folder of a run or model, or a hub id."""
     name = str(model)
     if encoder is not None:
         return _on_encoder(name, encoder, device, backend)
     if name == "nearest":
-        return Model(_nearest(), Encoder(device=device, backend=backend))
+        return Model(_nearest(), open_encoder(device=device, backend=backend))
     if name in ("default", NAME):
-        return _adaptive(Encoder(device=device, backend=backend))
+        return _adaptive(open_encoder(device=device, backend=backend))
     trained = load_model(shipped_head() if name == SHIPPED else model, device=device, backend=backend)
     method, info = trained.method, trained.info
     if method.inputs != "vectors":
@@ -219,10 +220,11 @@ def _on_encoder(model: str, encoder: Encode | str, device: str | None, backend: 
         raise ConfigError("a trained model brings its own encoder: leave out encoder, or use model='default'")
     opened, own = None, None
     if isinstance(encoder, str) and encoder != PRECOMPUTED:
-        opened = Encoder(encoder, pooling="mean", device=device, backend=backend)
-    elif backend != "torch":
+        pooling = "auto" if is_frozen(encoder) else "mean"
+        opened = open_encoder(encoder, pooling=pooling, device=device, backend=backend)
+    elif backend not in ("auto", "torch"):
         raise ConfigError(f"backend {backend!r} is for encoders that dmin loads; this one brings its own vectors")
-    elif isinstance(encoder, Encoder):
+    elif is_text_encoder(encoder):
         opened = encoder
     else:
         own = None if isinstance(encoder, str) else encoder
@@ -232,7 +234,7 @@ def _on_encoder(model: str, encoder: Encode | str, device: str | None, backend: 
     return Model(_nearest(), opened, own)
 
 
-def _adaptive(encoder: Encoder | None, own: Encode | None = None) -> Model:
+def _adaptive(encoder: TextEncoder | None, own: Encode | None = None) -> Model:
     setup = adaptive_setup(encoder.name if encoder else None, encoder.width if encoder else None)
     return Model(Adaptive(), encoder, own, calibration=setup.calibration, setup=setup)
 

@@ -32,7 +32,7 @@ class AssessmentOptions:
     text_column: str = "text"
     label_column: str = "label"
     device: str | None = None
-    backend: str = "torch"
+    backend: str = "auto"
     out: Path | None = None
 
 
@@ -49,7 +49,7 @@ def assess(
     text_column: options.TextColumn = "text",
     label_column: options.LabelColumn = "label",
     device: options.Device = None,
-    backend: options.Backend = "torch",
+    backend: options.Backend = "auto",
     out: Annotated[Path | None, typer.Option(help="Where results go. Default: runs/EXAMPLES-TEST.")] = None,
 ) -> None:
     """Measure a classifier on your own labelled files.

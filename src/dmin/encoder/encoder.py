@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,11 +15,13 @@ from torch import Tensor
 
 from dmin.encoder.network import EncoderNetwork, TokenBatch
 from dmin.encoder.onnx import FILES, OnnxNetwork, check_backend, export_onnx
-from dmin.encoder.pretrained import DEFAULT, cache_folder, choose_pooling, load, quiet_transformers, resolve
-from dmin.errors import ConfigError, DataError
+from dmin.encoder.pretrained import TUNABLE, cache_folder, choose_pooling, load, quiet_transformers, resolve
+from dmin.encoder.readable import Reader
+from dmin.encoder.text_encoder import FloatArray, check_long_texts, check_texts
+from dmin.encoder.windows import TokenLimit, average_windows
+from dmin.errors import ConfigError
 from dmin.progress import progress
 
-FloatArray = np.ndarray[Any, np.dtype[np.float32]]
 # Tokens of one pass, padding counted: by measurement, on a CPU more of them leave its cache (see benchmarks/encoder.py).
 CPU_TOKENS, ONNX_TOKENS = 1024, 512
 
@@ -28,15 +30,16 @@ class Encoder:
     """Turns texts into vectors with any Hugging Face encoder.
 
     Args:
-        name: "default" (embedded, offline), a folder, or a Hugging Face id.
+        name: "minilm" (embedded, offline), a folder, or a Hugging Face id; `open_encoder` knows more names.
         pooling: "cls", "mean", "layers" (the last layer and the one at half depth, twice as wide), or "auto" (mean for the
             embedded encoder, `[CLS]` otherwise).
-        max_length: longer texts are cut to this many tokens, with one warning.
+        max_length: tokens of a text, or of a window of a long one.
         batch_size: texts in one pass, at most; a pass holds texts of similar length, so that little is padding, and fewer
             of them where they are long.
         device: "cpu", "cuda", ...; without one, a GPU where there is one.
-        backend: what computes: "torch", or on a CPU "onnx" or "onnx-int8" (see `dmin.encoder.onnx`). Without an exported
-            file beside the encoder's weights it is exported once, into the cache.
+        backend: what computes: "torch" (also "auto"), or on a CPU "onnx" or "onnx-int8" (see `dmin.encoder.onnx`). Without
+            an exported file beside the encoder's weights it is exported once, into the cache.
+        long_texts: "cut" a text beyond the limit, with one warning, or read it in "windows" whose vectors are averaged.
 
     Example:
         >>> Encoder().encode(["where is my parcel?"]).shape
@@ -45,25 +48,24 @@ class Encoder:
 
     def __init__(
         self,
-        name: str = DEFAULT,
+        name: str = TUNABLE,
         *,
         pooling: str = "auto",
         max_length: int = 256,
         batch_size: int = 64,
         device: str | None = None,
         backend: str = "torch",
+        long_texts: str = "cut",
     ) -> None:
+        check_long_texts(long_texts)
         check_backend(backend)
+        backend = "torch" if backend == "auto" else backend
         if backend != "torch" and device not in (None, "cpu"):
             raise ConfigError(f"backend {backend!r} computes on the CPU: leave out device={device!r}")
         self.name = name
-        self.backend = backend
+        self.backend, self.long_texts = backend, long_texts
         tokenizer, backbone = load(name)
         self.tokenizer = tokenizer
-        # Its own truncation and padding are switched off here, once, and never touched again: they are state that all
-        # threads of a process share. `tokenize` cuts long texts itself.
-        self.tokenizer.backend_tokenizer.no_truncation()
-        self.tokenizer.backend_tokenizer.no_padding()
         limit = int(getattr(backbone.config, "max_position_embeddings", max_length) or max_length)
         self.max_length = min(max_length, limit, int(tokenizer.model_max_length))
         self.batch_size = batch_size
@@ -71,7 +73,8 @@ class Encoder:
         marks = [int(getattr(tokenizer, kind)) for kind in kinds if getattr(tokenizer, kind, None) is not None]
         self.network = EncoderNetwork(backbone, choose_pooling(name, pooling), int(tokenizer.pad_token_id or 0), marks)
         self.network.to(choose_device(device if backend == "torch" else "cpu")).eval()
-        self._said_truncated = False
+        self._limit = TokenLimit(tokenizer.backend_tokenizer, self.max_length)
+        self._reader: Reader | None = None
         self._fingerprint: str | None = None
         self._onnx: OnnxNetwork | None = None
 
@@ -86,6 +89,11 @@ class Encoder:
         return self.network.pooling
 
     @property
+    def device(self) -> str:
+        """Where the network is."""
+        return str(self.network.device)
+
+    @property
     def fingerprint(self) -> str:
         """SHA-256 of weights and pooling; call `refresh` after the weights changed."""
         if self._fingerprint is None:
@@ -95,7 +103,10 @@ class Encoder:
     @property
     def key(self) -> str:
         """Key of the vector cache: all that determines a vector (weights, pooling, length limit, backend)."""
-        return f"{self.fingerprint[:24]}-{self.max_length}" + (f"-{self.backend}" if self.backend != "torch" else "")
+        weights = self.fingerprint
+        if self.long_texts != "cut":
+            weights = hashlib.sha256(f"{weights}-{self.long_texts}".encode()).hexdigest()
+        return f"{weights[:24]}-{self.max_length}" + (f"-{self.backend}" if self.backend != "torch" else "")
 
     def refresh(self) -> None:
         """Drop the fingerprint and the ONNX session after the weights changed."""
@@ -107,33 +118,22 @@ class Encoder:
         Several threads may call it at the same time.
         """
         check_texts(texts)
-        if not texts:
-            return []
-        encodings = self.tokenizer.backend_tokenizer.encode_batch_fast(list(texts))
-        rows: list[list[int]] = [encoding.ids for encoding in encodings]
-        long = [index for index, row in enumerate(rows) if len(row) > self.max_length]
-        for index in long:
-            rows[index] = self._tokenize_cut(texts[index])
-        if long and not self._said_truncated:
-            self._said_truncated = True
-            warnings.warn(
-                f"{len(long)} of {len(texts)} texts are longer than {self.max_length} tokens and were cut",
-                stacklevel=3,
-            )
-        return rows
+        return self._limit.cut(texts, self.tokenizer.truncation_side)
 
-    def _tokenize_cut(self, text: str) -> list[int]:
-        """Token ids of one long text: its words are cut first, so that [CLS] and [SEP] stay."""
-        tokenizer = self.tokenizer.backend_tokenizer
-        words = tokenizer.encode(text, add_special_tokens=False)
-        room = self.max_length - tokenizer.num_special_tokens_to_add(False)
-        words.truncate(max(room, 0), direction=self.tokenizer.truncation_side)
-        ids: list[int] = tokenizer.post_process(words).ids
-        return ids
+    def unreadable(self, texts: Sequence[str]) -> list[float]:
+        """Part of each text's words that the encoder cannot read, from 0 to 1; see `dmin.encoder.readable`."""
+        if self._reader is None:
+            self._reader = Reader(self.tokenizer.backend_tokenizer, self.tokenizer.unk_token)
+        return self._reader.unreadable(texts)
 
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
         """Return the vectors of `texts`, float32 [n, d], in their order. No cache is read or written."""
-        return self.encode_ids(self.tokenize(texts), show_progress=show_progress)
+        if self.long_texts == "cut":
+            return self.encode_ids(self.tokenize(texts), show_progress=show_progress)
+        check_texts(texts)
+        windows = self._limit.windows(texts)
+        rows = [window for parts in windows for window in parts]
+        return average_windows(self.encode_ids(rows, show_progress=show_progress), [len(parts) for parts in windows])
 
     def encode_ids(self, rows: Sequence[Sequence[int]], *, show_progress: bool = False) -> FloatArray:
         """Like `encode`, for texts given as token ids."""
@@ -218,24 +218,13 @@ def exported_file(encoder: Encoder) -> Path:
 
 def export_place(encoder: Encoder, backend: str) -> Path:
     """Return where an export is written: beside the weights of the user's own model; in the cache for the embedded one."""
-    return _export_places(encoder, backend)[0 if encoder.name != DEFAULT else -1]
+    return _export_places(encoder, backend)[0 if encoder.name != TUNABLE else -1]
 
 
 def _export_places(encoder: Encoder, backend: str) -> list[Path]:
     source, local = resolve(encoder.name)
     beside = [Path(source) / FILES[backend]] if local else []
     return [*beside, cache_folder() / "onnx" / encoder.fingerprint[:24] / FILES[backend]]
-
-
-def check_texts(texts: Sequence[str]) -> None:
-    """Raise an error that names the first item that is not a non-empty string."""
-    if isinstance(texts, str | bytes):
-        raise TypeError(f"a list of texts is needed, not one {type(texts).__name__}: [{texts[:40]!r}]")
-    for index, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise TypeError(f"text {index} is {text!r} ({type(text).__name__}), not a string")
-        if not text.strip():
-            raise DataError(f"text {index} is empty")
 
 
 def choose_device(device: str | None) -> torch.device:

@@ -1,5 +1,6 @@
 """Files and folders that are whole or not there, and known by their digests."""
 
+from dmin.files.arrays import read_arrays, write_arrays
 from dmin.files.atomic import file_digest, sync, write_atomic
 from dmin.files.documents import check_document, read_document, read_json, write_json
 from dmin.files.folder import new_folder, reading_folder
@@ -12,11 +13,13 @@ __all__ = [
     "check_manifest",
     "file_digest",
     "new_folder",
+    "read_arrays",
     "read_document",
     "read_json",
     "read_tensors",
     "reading_folder",
     "sync",
+    "write_arrays",
     "write_atomic",
     "write_json",
     "write_manifest",

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
-from dmin.encoder import Encoder
+from dmin.encoder import TextEncoder, open_encoder
+from dmin.encoder.opening import encoder_beside
 from dmin.errors import DataError, ModelError, StorageError
 from dmin.files import new_folder, read_json, read_tensors, write_json, write_tensors
 from dmin.hub import fetch_folder, is_hub_id
@@ -39,7 +40,7 @@ class HeadInfo:
 class TrainedModel:
     """A head with the encoder that it was trained with."""
 
-    encoder: Encoder
+    encoder: TextEncoder
     method: FewShotMethod
     info: HeadInfo
 
@@ -97,7 +98,7 @@ def model_folder(model: str | Path) -> Path:
     return folder / "model" if (folder / "model").is_dir() else folder
 
 
-def load_model(model: str | Path, *, device: str | None = None, backend: str = "torch") -> TrainedModel:
+def load_model(model: str | Path, *, device: str | None = None, backend: str = "auto") -> TrainedModel:
     """Load a run folder (or its `model/`) or a hub id, checking that the head was trained with the encoder.
 
     A folder that holds a head alone is for the embedded encoder.
@@ -113,9 +114,12 @@ def load_model(model: str | Path, *, device: str | None = None, backend: str = "
         raise ModelError(str(error)) from error
     if stored.get("format") != FORMAT:
         raise ModelError(f"{folder}: head format {stored.get('format')!r}; this version reads format {FORMAT}")
-    source = str(folder) if (folder / "config.json").is_file() else "default"
-    encoder = Encoder(
-        source, pooling=stored["pooling"], max_length=stored["max_length"], device=device, backend=backend
+    encoder = open_encoder(
+        encoder_beside(folder),
+        pooling=stored["pooling"],
+        max_length=stored["max_length"],
+        device=device,
+        backend=backend,
     )
     if encoder.fingerprint != stored["encoder_fingerprint"]:
         raise ModelError(f"{folder}: the head was trained with another encoder than the one beside it")
@@ -140,7 +144,7 @@ def load_model(model: str | Path, *, device: str | None = None, backend: str = "
             f"{folder}: head.safetensors does not fit head.json (was it trained by another version? then train it anew): "
             f"{error}"
         ) from error
-    return TrainedModel(encoder, method.to(encoder.network.device).eval(), info)
+    return TrainedModel(encoder, method.to(encoder.device).eval(), info)
 
 
 def build_method(info: HeadInfo) -> FewShotMethod:

@@ -98,7 +98,7 @@ class TrainConfig(_Settings):
     )
     text_column: str = "text"
     label_column: str = "label"
-    encoder: str = Field(default="default", description="embedded default, a folder, or a Hugging Face id")
+    encoder: str = Field(default="minilm", description="a named encoder, a folder, or a Hugging Face id")
     pooling: Literal["auto", "cls", "mean", "layers"] = Field(
         default="auto", description="tokens' states to a vector; auto: what suits encoder and method"
     )
@@ -127,6 +127,12 @@ class TrainConfig(_Settings):
     tensorboard: bool = Field(default=False, description="write TensorBoard logs (extra)")
     device: str | None = None
     seed: int = 0
+
+    @field_validator("encoder")
+    @classmethod
+    def _embedded(cls, value: str) -> str:
+        """ "default" is the embedded encoder that can be tuned, as in the settings of runs of version 0.1."""
+        return "minilm" if value == "default" else value
 
     @field_validator("base_classes", mode="before")
     @classmethod
