@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from dmin import FewShotClassifier
 from dmin.adaptive import Recipe
 from dmin.classifier import fitting
+from dmin.errors import ConfigError
 from tests.classifier.common import EXAMPLES, letters
 
 TEXTS = ["some text", "my money back", "will it rain", "where is the package"]
@@ -145,3 +147,49 @@ def test_classifiers_of_version_0_1_answer_as_they_did(name: str) -> None:
     assert classifier.predict(expected["texts"]).tolist() == expected["predict"]
     assert np.allclose(classifier.decision_function(expected["texts"]), expected["decision"], atol=1e-5)
     assert np.allclose(classifier.predict_proba(expected["texts"]), expected["proba"], atol=1e-4)
+
+
+def test_unlabelled_texts_help_and_leave_the_cosines_alone() -> None:
+    random = np.random.default_rng(0)
+    means = random.normal(size=(4, 1, 20))
+    vectors = means + 1.3 * random.normal(size=(4, 230, 20))
+    examples = {label: vectors[label, :2] for label in range(4)}
+    pile, queries = vectors[:, 30:130].reshape(-1, 20), vectors[:, 130:].reshape(-1, 20)
+    truth = np.repeat(np.arange(4), 100)
+    plain = FewShotClassifier("adaptive", encoder="precomputed").fit(examples)
+    adapted = clone(plain).fit(examples, unlabelled=pile)
+    assert adapted.score(queries, truth) > plain.score(queries, truth) + 0.01  # texts that were not in the pile
+    cosines = [found.score for found in plain.answer(queries[:9])]
+    same = [
+        i
+        for i, (a, b) in enumerate(zip(plain.predict(queries[:9]), adapted.predict(queries[:9]), strict=True))
+        if a == b
+    ]
+    assert [adapted.answer(queries[:9])[i].score for i in same] == [cosines[i] for i in same]
+    found = adapted.explain(queries[0])
+    assert sum(share.share for share in found.examples) == pytest.approx(found.score, abs=1e-5)
+    assert "unlabelled texts" in found.examples[-1].text
+    again = clone(plain).fit(examples).adapt(pile)
+    assert np.array_equal(again.decision_function(queries), adapted.decision_function(queries))
+    assert np.array_equal(adapted.refit().decision_function(queries), plain.decision_function(queries))
+
+
+def test_unlabelled_texts_need_the_default_head_and_a_fit() -> None:
+    with pytest.raises(ConfigError, match="unlabelled texts need the default head: a nearest model"):
+        FewShotClassifier("nearest", encoder=letters).fit(EXAMPLES, unlabelled=TEXTS)
+    with pytest.raises(NotFittedError):
+        adaptive().adapt(TEXTS)
+
+
+def test_of_a_large_pile_a_sample_is_used(classifier: FewShotClassifier, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dmin.classifier.learning.MOST_TEXTS", 3)
+    sizes = []
+    whole = classifier.state_.model.own
+    assert whole is not None
+
+    def counted(texts: Any) -> Any:
+        sizes.append(len(texts))
+        return letters(texts)
+
+    classifier.set_params(encoder=counted).fit(EXAMPLES).adapt([f"text {n}" for n in range(50)])
+    assert sizes[-1] == 3

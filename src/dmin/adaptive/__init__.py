@@ -8,5 +8,6 @@ and torch tensors work alike, and nothing here imports torch.
 from dmin.adaptive.fit import fit_head
 from dmin.adaptive.head import Head
 from dmin.adaptive.spread import Recipe, Spread, View
+from dmin.adaptive.unlabelled import learn_unlabelled
 
-__all__ = ["Head", "Recipe", "Spread", "View", "fit_head"]
+__all__ = ["Head", "Recipe", "Spread", "View", "fit_head", "learn_unlabelled"]

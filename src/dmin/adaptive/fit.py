@@ -12,6 +12,10 @@ from dmin.adaptive.head import Head, one_hot, primal_of, row_values
 from dmin.adaptive.logistic import fit_logistic
 from dmin.adaptive.spread import Array, Recipe, Spread, View
 
+# The quantile of the classes' numbers of examples that is typical. Not the median: where half of the classes have many
+# examples, the others would lose to them.
+TYPICAL = 0.25
+
 
 def fit_head(
     recipe: Recipe, spreads: Sequence[Spread], vectors: Array, sizes: Sequence[int], named: Sequence[bool]
@@ -46,7 +50,8 @@ def _fit(
     recipe: Recipe, spreads: Sequence[Spread], vectors: Array, sizes: Sequence[int], named: Sequence[bool]
 ) -> Head:
     view, rows = _fit_view(recipe, spreads, vectors, sizes, named)
-    typical = max(1.0, float(np.median([size - yes for size, yes in zip(sizes, named, strict=True)])))
+    counts = [size - yes for size, yes in zip(sizes, named, strict=True)]
+    typical = max(1.0, float(np.quantile(counts, TYPICAL)))
     head = Head(
         recipe, view, typical, min(recipe.most_name_weight, 1 + typical / 2),
         recipe.sharpness * (typical + float(np.mean(named))) ** 0.5, rows, tuple(sizes), tuple(named),

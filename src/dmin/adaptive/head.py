@@ -44,15 +44,15 @@ class Head:
     Args:
         recipe: the constants.
         view: from an encoder's vectors to rows.
-        typical: examples per class at the fit (median, at least 1).
+        typical: examples per class at the fit (lower quartile, at least 1).
         name_weight: how many examples a name is worth.
         sharpness: of the softmax over a class's rows.
-        rows: [n, D], of norm 1: the classes in order, each with its examples and then its name; after them rows that have
-            left, or never had a class, but still carry weight.
+        rows: X [n, D], of norm 1: the classes in order, each with its examples and then its name.
         sizes: rows of each class.
         named: is the last row of each class its name?
         dual: A [n, C]; None where the logistic part is left out.
-        primal: W = A'X [C, D], as it was when each column was fitted.
+        primal: W [C, D]: A'X as it was when each column was fitted, with the parts of rows that have left since then, and
+            of unlabelled texts.
     """
 
     recipe: Recipe
@@ -175,14 +175,20 @@ class Head:
 
     # Explanations
 
-    def shares(self, query: Array, column: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """What each row [n] adds to a class's deciding score of one query [D]; they add up to it."""
-        rows = np.asarray(self.rows, dtype=np.float64)
-        near = rows @ np.asarray(query, dtype=np.float64)  # [n]
-        found = np.zeros_like(near) if self.dual is None else np.asarray(self.dual[:, column], dtype=np.float64) * near
+    def shares(self, query: Array, column: int) -> tuple[np.ndarray[Any, np.dtype[np.float64]], float]:
+        """What each row [n] adds to a class's deciding score of one query [D], and what else does; they add up to it.
+
+        What else: rows that have left since the class was fitted, and unlabelled texts.
+        """
+        rows, asked = (np.asarray(part, dtype=np.float64) for part in (self.rows, query))
+        near = rows @ asked  # [n]
+        found, rest = np.zeros_like(near), 0.0
+        if self.dual is not None and self.primal is not None:
+            found = np.asarray(self.dual[:, column], dtype=np.float64) * near
+            rest = float(np.asarray(self.primal[column, :], dtype=np.float64) @ asked - found.sum())
         own = self.rows_of(column)
         found[own] += self.recipe.cosine_weight * self._vector_shares(rows[own], near[own], self._counts[own])
-        return found
+        return found, rest
 
     def without(self, query: Array, column: int, row: int) -> tuple[float, float]:
         """(cosine, deciding score) of a class for one query [D] if one of its rows were not there."""
@@ -232,16 +238,15 @@ class Head:
         """With one class less; no other score moves."""
         keep = [place for place in range(len(self.sizes)) if place != column]
         own = self.rows_of(column)
-        order = [*range(own.start), *range(own.stop, self.rows.shape[0]), *range(own.start, own.stop)]
-        head = replace(
+        rows = [*range(own.start), *range(own.stop, self.rows.shape[0])]
+        return replace(
             self,
-            rows=self.rows[order, :],
+            rows=self.rows[rows, :],
             sizes=tuple(self.sizes[place] for place in keep),
             named=tuple(self.named[place] for place in keep),
-            dual=None if self.dual is None else self.dual[order, :][:, keep],
+            dual=None if self.dual is None else self.dual[rows, :][:, keep],
             primal=None if self.primal is None else self.primal[keep, :],
         )
-        return head._pruned()
 
     def prepare(self, vectors: Array, named: bool) -> Array:
         """Rows [K, D] of one class's vectors."""
@@ -250,62 +255,48 @@ class Head:
         return xp.concat([*parts, *([self.view(vectors[last:, :], names=True)] if named else [])], axis=0)
 
     def _changed(self, column: int, rows: Array, named: bool, before: Sequence[int]) -> Head:
-        """The class of a column replaced, or added at the end; rows that have left keep their weight behind the others."""
-        xp, new = array_namespace(rows), column == len(self.sizes)
+        """The class of a column replaced, or added at the end."""
+        xp, where = array_namespace(rows), device(rows)
+        new = column == len(self.sizes)
         first, last = self.starts[column], self.starts[column] if new else self.starts[column + 1]
-        old = [first + place if place >= 0 else -1 for place in before]
-        gone = [place for place in range(first, last) if place not in old]
-        index = [*range(first), *old, *range(last, self.rows.shape[0]), *gone]
-        fresh = xp.asarray(np.array([place < 0 for place in index])[:, None], device=device(rows))  # [n, 1]
-        safe = xp.asarray(np.maximum(index, 0), device=device(rows))
-        given = xp.concat([self.rows[:first, :], rows, self.rows[last:, :], self.rows[gone, :]], axis=0)
-        columns = list(range(len(self.sizes)))
-        sizes, names = list(self.sizes), list(self.named)
-        if new:
-            columns, sizes, names = [*columns, column], [*sizes, 0], [*names, named]
-        sizes[column], names[column] = len(before), named
-        kept = xp.where(fresh, given, xp.take(self.rows, safe, axis=0))
-        head = replace(self, rows=kept, sizes=tuple(sizes), named=tuple(names), dual=None, primal=None)
+        index = np.array(
+            [*range(first), *(first + at if at >= 0 else -1 for at in before), *range(last, self.starts[-1])]
+        )
+        fresh = xp.asarray(index[:, None] < 0, device=where)  # [n, 1]
+        kept = xp.asarray(np.maximum(index, 0), device=where)
+        given = xp.concat([self.rows[:first, :], rows, self.rows[last:, :]], axis=0)
+        sizes = (*self.sizes[:column], len(before), *self.sizes[column + 1 :])
+        names = (*self.named[:column], named, *self.named[column + 1 :])
+        all_rows = xp.where(
+            fresh, given, xp.take(self.rows, kept, axis=0)
+        )  # what was known stays the same to the last bit
+        head = replace(self, rows=all_rows, sizes=sizes, named=names, dual=None, primal=None)
         if self.dual is None or self.primal is None:
-            return head._pruned()
-        dual = xp.where(fresh, xp.zeros_like(self.dual[:1, :]), xp.take(self.dual, safe, axis=0))  # [n, C]
-        if -1 in before or new:
-            own = head._new_column(column, self.primal)
+            return head
+        dual = xp.where(fresh, xp.zeros_like(self.dual[:1, :]), xp.take(self.dual, kept, axis=0))  # [n, C]
+        if new or -1 in before:
+            own = head._new_column(column, self.primal)  # [n]
+            vector = primal_of(own[:, None], all_rows)  # [1, D]
         else:  # rows have left: their terms of this class's logit leave with them
-            stays = np.ones(len(index), np.float32)
-            stays[len(index) - len(gone) :] = 0
-            own = dual[:, column] * xp.asarray(stays, device=device(rows))
-        vector = primal_of(own[:, None], kept)  # [1, D]
+            gone = [place for place in range(first, last) if place - first not in before]
+            own = dual[:, column]
+            vector = self.primal[column, :][None, :] - primal_of(self.dual[gone, :][:, [column]], self.rows[gone, :])
         duals = [dual[:, :column], own[:, None], dual[:, column + 1 :]]
         primals = [self.primal[:column, :], vector, self.primal[column + 1 :, :]]
-        return replace(head, dual=xp.concat(duals, axis=1), primal=xp.concat(primals, axis=0))._pruned()
+        return replace(head, dual=xp.concat(duals, axis=1), primal=xp.concat(primals, axis=0))
 
     def _new_column(self, column: int, primal: Array) -> Array:
         """Dual weights [n] of a class, those of all others frozen as `primal` has them."""
-        xp, live = array_namespace(self.rows), self.starts[-1]
-        rows = self.rows[:live, :]
+        xp = array_namespace(self.rows)
         others = [place for place in range(primal.shape[0]) if place != column]
-        frozen = rows @ primal[others, :].T  # [n, C - 1]
+        frozen = self.rows @ primal[others, :].T  # [n, C - 1]
         top = xp.max(frozen, axis=1, keepdims=True)
         known = top[:, 0] + xp.log(xp.sum(xp.exp(frozen - top), axis=1))
         owner = np.repeat(np.arange(len(self.sizes)), self.sizes)
         own_column = np.where(owner == column, 0, owner - (owner > column))  # among the others
         own = xp.sum(frozen * one_hot(own_column, len(others), frozen), axis=1)
-        is_new = xp.asarray(owner == column, device=device(rows))
-        found = fit_column(rows, is_new, known, own, self.weights, self.recipe.regularisation)
-        rest = xp.zeros((self.rows.shape[0] - live,), dtype=rows.dtype, device=device(rows))
-        return xp.concat([found, rest])
-
-    def _pruned(self) -> Head:
-        """Without rows that have left and carry no weight."""
-        live, total = self.starts[-1], self.rows.shape[0]
-        if live == total:
-            return self
-        if self.dual is None:
-            return replace(self, rows=self.rows[:live, :])
-        carries = np.asarray(self.dual[live:, :] != 0).any(axis=1)
-        keep = [*range(live), *(live + place for place in np.flatnonzero(carries).tolist())]
-        return self if len(keep) == total else replace(self, rows=self.rows[keep, :], dual=self.dual[keep, :])
+        is_new = xp.asarray(owner == column, device=device(self.rows))
+        return fit_column(self.rows, is_new, known, own, self.weights, self.recipe.regularisation)
 
 
 def primal_of(dual: Array, rows: Array) -> Array:

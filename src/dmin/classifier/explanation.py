@@ -16,6 +16,7 @@ from dmin.classifier.state import State
 from dmin.errors import DataError
 
 OTHERS_SHOWN = 5  # examples of other classes that an explanation names
+NOTHING = 1e-5  # a share that is rounding
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,7 @@ def _shares(state: State, entry: ClassSupport, query: Tensor) -> tuple[Share, ..
 
 def _head_shares(state: State, column: int, query: Tensor) -> tuple[Share, ...]:
     """Shares of the adaptive head: the class's own rows, the others that count most, and the rest together."""
-    parts, without = state.model.head_shares(column, query)
+    parts, left, without = state.model.head_shares(column, query)
     found: dict[int, list[Share]] = {}
     at = 0
     for place, entry in enumerate(state.knowledge.classes):
@@ -179,9 +180,9 @@ def _head_shares(state: State, column: int, query: Tensor) -> tuple[Share, ...]:
     others = sorted((share for shares in found.values() for share in shares), key=lambda share: -abs(share.share))
     others = [share for share in others if share.share]
     shown, rest = others[:OTHERS_SHOWN], others[OTHERS_SHOWN:]
-    left = sum(share.share for share in rest) + float(parts[at:].sum())
-    more = [Share(f"{len(rest)} more examples of other classes", left, math.nan)] if rest or len(parts) > at else []
-    return (*own, *shown, *more)
+    more = [Share(f"{len(rest)} more examples of other classes", sum(share.share for share in rest), math.nan)]
+    gone = [Share("unlabelled texts, and examples that were removed", left, math.nan)]
+    return (*own, *shown, *(more if rest else ()), *(gone if abs(left) > NOTHING else ()))
 
 
 def _share(share: float) -> str:

@@ -16,7 +16,7 @@ from dmin.classifier.check import SupportReport, examine
 from dmin.classifier.explanation import Answer, Explanation, answer_texts, explain_text
 from dmin.classifier.inputs import VectorText, check_label, label_array, read_examples
 from dmin.classifier.knowledge import ClassSupport, Knowledge
-from dmin.classifier.learning import extend_state, fit_state, forget_class, forget_example, refit_state
+from dmin.classifier.learning import adapt_state, extend_state, fit_state, forget_class, forget_example, refit_state
 from dmin.classifier.locks import lock_of
 from dmin.classifier.refusal import Reject
 from dmin.classifier.state import Settings, State
@@ -136,12 +136,35 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._state = self._current()
         return self
 
-    def fit(self, X: Examples, y: Iterable[Any] | None = None) -> Self:  # noqa: N803 (scikit-learn's name)
-        """Learn the classes from `{label: [texts]}`, or from texts `X` with labels `y`; what was known is replaced."""
+    def fit(
+        self,
+        X: Examples,  # noqa: N803 (scikit-learn's name)
+        y: Iterable[Any] | None = None,
+        *,
+        unlabelled: Sequence[str] | None = None,
+    ) -> Self:
+        """Learn the classes from `{label: [texts]}`, or from texts `X` with labels `y`; what was known is replaced.
+
+        Args:
+            X: the examples.
+            y: their labels, where `X` is no mapping.
+            unlabelled: texts of unknown class to learn from as well; see `adapt`.
+        """
         settings = self._settings()
         groups = read_examples(X, y, settings.precomputed)
         with lock_of(self):
-            self._state = fit_state(settings, groups, getattr(self, "_state", None))
+            state = fit_state(settings, groups, getattr(self, "_state", None))
+            self._state = state if unlabelled is None else adapt_state(state, unlabelled)
+        return self
+
+    def adapt(self, X: Sequence[str]) -> Self:  # noqa: N803
+        """Learn from texts whose classes are not known, beside the examples; the head is fitted anew to both.
+
+        Texts like those that will be asked for help most. Of more than 20,000 a sample is used. New texts gain as well, the
+        cosines that refusal goes by stay as they are, and `refit` takes it back.
+        """
+        with lock_of(self):
+            self._state = adapt_state(self._ready(), X)
         return self
 
     def partial_fit(self, X: Examples, y: Iterable[Any] | None = None, classes: Any = None) -> Self:  # noqa: N803

@@ -51,7 +51,7 @@ def fitted_tensors(state: State) -> dict[str, Tensor]:
     if state.model.head is None:
         return {}
     arrays, _ = pack(state.model.head)
-    return {PREFIX + name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+    return {PREFIX + name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}  # (copies)
 
 
 def fitted_values(state: State) -> dict[str, Any] | None:

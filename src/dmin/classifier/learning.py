@@ -7,9 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 
+from dmin.adaptive import learn_unlabelled
+from dmin.adaptive.unlabelled import MOST_TEXTS
 from dmin.classifier.fitting import SETTLED_CLASSES, extend_model, fit_model, remove_from_model
+from dmin.classifier.inputs import read_queries
 from dmin.classifier.knowledge import ClassSupport, Knowledge
 from dmin.classifier.refusal import check_reject_labels
 from dmin.classifier.scoring import Model
@@ -93,6 +97,26 @@ def refit_state(state: State) -> State:
         return state
     knowledge = Knowledge(state.knowledge.classes, state.knowledge.name_weight)
     return replace(_fitted(state, knowledge), settled=True)
+
+
+def adapt_state(state: State, texts: Sequence[Any]) -> State:
+    """The state after learning from unlabelled texts, at most 20,000, with the head fitted anew to all examples."""
+    if state.model.setup is None:
+        raise ConfigError(
+            f"unlabelled texts need the default head: a {state.model.method.name} model learns from examples alone"
+        )
+    texts = read_queries(texts, state.settings.precomputed)
+    if len(texts) > MOST_TEXTS:
+        chosen = np.sort(np.random.default_rng(0).permutation(len(texts))[:MOST_TEXTS])
+        texts = [texts[place] for place in chosen]
+    vectors = state.model.vectors(texts, state.knowledge.width).float().cpu().numpy()  # [m, d]
+    fitted = refit_state(state)
+    head = fitted.model.head
+    if head is None:
+        raise DataError("there is no class yet that unlabelled texts could be learned for: call fit first")
+    if head.dual is None and len(head.sizes) > 1:
+        warnings.warn(f"{len(head.sizes)} classes are too many to learn from unlabelled texts", stacklevel=4)
+    return replace(fitted, model=replace(fitted.model, head=learn_unlabelled(head, vectors)))
 
 
 def forget_class(state: State, label: Any) -> State:

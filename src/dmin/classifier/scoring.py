@@ -152,13 +152,15 @@ class Model:
         return parts, [self.without(entry, row, query, name_weight) for row in range(len(entry.texts))]
 
     @torch.no_grad()
-    def head_shares(self, column: int, query: Tensor) -> tuple[NDArray[np.float64], list[float]]:
-        """Every row's exact part [n] of the adaptive head's score of a class; the score without each of its own rows."""
+    def head_shares(self, column: int, query: Tensor) -> tuple[NDArray[np.float64], float, list[float]]:
+        """Of the adaptive head: every row's exact part [n] of a class's score, what else has a part, and the score without
+        each of the class's own rows.
+        """
         if self.head is None:
             raise TypeError("the adaptive head is not fitted")
         asked, size = self._rows(query)[0], self.head.sizes[column]
         without = [self.head.without(asked, column, row)[1] if size > 1 else float("nan") for row in range(size)]
-        return self.head.shares(asked, column), without
+        return *self.head.shares(asked, column), without
 
     @torch.no_grad()
     def without(self, entry: ClassSupport, row: int, query: Tensor, name_weight: float, column: int = 0) -> float:

@@ -265,7 +265,7 @@ def _restore_fitted(
     if fitted is None or setup is None:
         if classes:
             warnings.warn(
-                "it was saved with another version of the head: the head is fitted to its examples anew", stacklevel=6
+                "it was saved with other constants of the head, which is fitted to its examples anew", stacklevel=6
             )
         return replace(state, model=fit_model(state.model, knowledge), knowledge=knowledge, settled=True)
     arrays, values, settled = fitted
