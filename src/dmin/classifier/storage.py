@@ -13,6 +13,7 @@ import numpy as np
 from dmin.classifier.card import classifier_card
 from dmin.classifier.knowledge import ClassSupport
 from dmin.classifier.state import Settings, State, made_by, restore
+from dmin.encoder.carriers import NAMES
 from dmin.errors import ConfigError, DataError, ModelError, StorageError
 from dmin.files import new_folder, read_json, read_tensors, write_atomic, write_json, write_tensors
 from dmin.hub import fetch_folder, is_hub_id, send_folder
@@ -61,7 +62,7 @@ def _description(state: State) -> dict[str, Any]:
         "names_on": state.names_on,
         "name_weight": state.knowledge.name_weight,
         "descriptions": [[label, text] for label, text in (settings.descriptions or {}).items()],
-        "encoder_name": encoder if isinstance(encoder, str) else None,
+        "encoder_name": NAMES.get(encoder, encoder) if isinstance(encoder, str) else None,
         "own_encoder": encoder is not None and not isinstance(encoder, str),
         **made_by(state.model),
         "classes": [[entry.label, list(entry.texts), entry.named] for entry in state.knowledge.classes],
@@ -80,7 +81,8 @@ def load_state(path: str | Path, encoder: Any, device: str | None) -> State:
     reject = stored["reject"]
     settings = Settings(
         model=stored["model"] or folder / "model",
-        encoder=encoder if encoder is not None else stored["encoder_name"],
+        # (Saved by version 0.1, "default" is the embedded encoder of then.)
+        encoder=encoder if encoder is not None else {"default": "minilm"}.get(name := stored["encoder_name"], name),
         descriptions=dict(stored["descriptions"]) or None,
         reject=dict(reject["by_label"]) if isinstance(reject, dict) else reject,
         outside=stored["outside"],
