@@ -9,7 +9,10 @@ from types import ModuleType
 import pytest
 
 # The module that *defines* the object: doctest passes over what a package only imports.
-MODULES = ("dmin", "dmin.classifier.few_shot", "dmin.encoder.encoder", "dmin.routing.algorithm", "dmin.training.config")
+MODULES = (
+    "dmin", "dmin.classifier.few_shot", "dmin.encoder.encoder", "dmin.encoder.opening", "dmin.routing.algorithm",
+    "dmin.training.config",
+)  # fmt: skip
 
 
 def examples(module: ModuleType) -> list[doctest.DocTest]:

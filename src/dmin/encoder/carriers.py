@@ -109,7 +109,7 @@ def carried_folder(name: str) -> Path:
     encoder = CARRIED[name]
     spec = importlib.util.find_spec(encoder.module)
     # (A namespace package, which several packages share, has several places.)
-    places = [Path(place) / encoder.folder for place in (spec.submodule_search_locations or ()) if spec] if spec else []
+    places = [Path(place) / encoder.folder for place in (spec.submodule_search_locations if spec else None) or ()]
     folder = next((place for place in places if place.is_dir()), None)
     if folder is None:
         raise ModelError(f"the encoder {name!r} is not installed: {encoder.install}")

@@ -1,8 +1,8 @@
-"""Which part of a text an encoder can read: words of unknown tokens, or spelled in single letters of another script.
+"""Which part of a text an encoder cannot read: words of unknown tokens, or spelled in letters of another script.
 
-An English vocabulary holds the letters of other scripts, but hardly a word of them: a Russian word becomes a row of single
-letters, which carry no meaning, and a Chinese or an emoji mostly the unknown token. Languages in Latin letters cannot be
-told from English in this way.
+An English vocabulary holds the letters of other scripts, but no word of them (15 longer pieces in all, endings of names): a
+Russian word becomes a row of single letters, which carry no meaning, and a Chinese character or an emoji mostly the unknown
+token. Languages in Latin letters cannot be told from English in this way.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Reader:
 
     def _part(self, tokens: Sequence[str], words: Sequence[int | None]) -> float:
         pieces: Counter[int] = Counter()  # of each word
-        single: Counter[int] = Counter()  # those that are one letter of another script
+        foreign: Counter[int] = Counter()  # those in letters of another script
         unknown: set[int] = set()
         for token, word in zip(tokens, words, strict=True):
             if word is None:
@@ -51,8 +51,8 @@ class Reader:
                 pieces[word] += 1
             elif _counts(token):
                 pieces[word] += 1
-                single[word] += not self.knows_scripts and _is_foreign_piece(token)
-        lost = sum(word in unknown or 2 * single[word] > count for word, count in pieces.items())
+                foreign[word] += not self.knows_scripts and any(map(_is_foreign, _letters(token)))
+        lost = sum(word in unknown or 2 * foreign[word] > count for word, count in pieces.items())
         return lost / len(pieces) if pieces else 0.0
 
 
@@ -65,11 +65,6 @@ def _letters(token: str) -> str:
 def _counts(token: str) -> bool:
     """Does a piece hold a letter or a digit, not punctuation alone?"""
     return any(unicodedata.category(character)[0] in "LNM" for character in _letters(token))
-
-
-def _is_foreign_piece(token: str) -> bool:
-    letters = _letters(token)
-    return len(letters) == 1 and _is_foreign(letters)
 
 
 @cache
