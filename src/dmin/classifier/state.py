@@ -182,8 +182,8 @@ class State:
             _WARNED.add(encoder.name)
             text = X[int(found.argmax())]
             warnings.warn(
-                f"the encoder {encoder.name!r} cannot read {int(found.sum())} of {len(X)} texts, like {text[:40]!r}: answers "
-                'to them mean little; use another encoder (encoder="...") for other scripts. Said once',
+                f"the encoder {encoder.name!r} cannot read {int(found.sum())} of {len(X)} texts, like {text[:40]!r}: "
+                'answers to them mean little; use another encoder (encoder="...") for other scripts. Said once',
                 stacklevel=4,
             )
         return found
