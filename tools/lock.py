@@ -2,9 +2,9 @@
 
     python -m tools.lock
 
-`requirements.lock` holds what the package needs, `requirements-dev.lock` what development needs besides. Which package needs
-which is read from the environment that runs this: run it in `.venv`, after `make lint`. The digests come from wherever pip is
-set up to look; the locks name no such place. `make` installs by them with --require-hashes.
+`requirements.lock` holds what the package needs, `requirements-dev.lock` what development needs besides. Which package
+needs which is read from the environment that runs this: run it in `.venv`, after `make lint`. The digests come from
+wherever pip is set up to look; the locks name no such place. `make` installs by them with --require-hashes.
 """
 
 from __future__ import annotations
