@@ -114,8 +114,8 @@ def refusal(found: Any) -> str:
     """What happened to the strangers."""
     apart = found["separation"]
     return (
-        f"clinc150, 5 examples a class, {apart['belongs']} test texts and {apart['strangers']} out-of-scope texts: AUROC "
-        f"{apart['auroc']:.3f}; {100 * apart['fpr95']:.1f} % of the out-of-scope texts are accepted when 95 % of what belongs is. "
+        f"clinc150, 5 examples per class, {apart['in_scope']} test texts and {apart['out_of_scope']} out-of-scope texts: AUROC "
+        f"{apart['auroc']:.3f}, FPR at 95 % TPR {100 * apart['fpr95']:.1f} %. "
         f"In-scope accuracy {100 * found['accuracy_without_refusal']:.1f} % if nothing is refused, "
         f'{100 * found["accuracy"]:.1f} % with `reject="auto"`, which refuses '
         f"{100 * found['refused_out_of_scope']:.1f} % of the out-of-scope texts and "
