@@ -51,10 +51,15 @@ def test_a_byte_order_mark_and_other_columns_are_taken_in_stride(tmp_path: Path)
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("x.csv", "texts,label\nhi,a\n", "no column 'text' .did you mean 'texts'.*it has texts, label.*--text-column"),
-        ("x.csv", "text,intent\nhi,a\n", "no column 'label'; it has text, intent.*--label-column"),
-        ("x.csv", "text,label\nhi\n", "line 2: not 2 columns"),
-        ("x.csv", "text,label\nhi,a,b\n", "line 2: not 2 columns"),
+        ("x.csv", "txt,x,label\nhi,1,a\n", "no column 'text' .did you mean 'txt'.*it has txt, x, label.*--text-column"),
+        ("x.csv", "text,kind\nhi,a\n", "no column 'label'; it has text, kind.*--label-column"),
+        ("x.csv", "text,intent,topic\nhi,a,b\n", "no column 'label'; it has text, intent, topic"),
+        ("x.csv", "text,label\nhi\n", "row 2: 1 columns, not 2"),
+        ("x.csv", "text,label\nhi,a,b\n", "row 2: 3 columns, not 2"),
+        ("x.csv", "text,label,label\nhi,a,b\n", "'label' is there 2 times"),
+        ("x.json", '{"a": {"texts": ["x"]}}', "class 'a' holds .* a list of texts is needed"),
+        ("x.yaml", "a: [x]\na: [y]\n", "the key 'a' is there twice"),
+        ("x.xlsx", "PK", "save it as CSV"),
         ("x.csv", 'text,label\n"hi,a\n', "line 2"),
         ("x.csv", "text,label\n  ,a\n", "row 2: text is empty"),
         ("x.csv", "text,label\n", "holds no rows"),
@@ -63,11 +68,11 @@ def test_a_byte_order_mark_and_other_columns_are_taken_in_stride(tmp_path: Path)
         ("x.jsonl", '{"text": null, "label": "b"}\n', "row 1: text is missing"),
         ("x.jsonl", '{"text": NaN, "label": "b"}\n', "row 1: text is missing"),
         ("x.jsonl", '{"text": "a", "label": ["b", "c"]}\n', "label is a list; one string is needed"),
-        ("x.yaml", "a: [unclosed", "x.yaml cannot be read"),
+        ("x.yaml", "a: [unclosed", "x.yaml is not valid YAML"),
         ("x.yaml", "a: []\n", "'a' has no example"),
         ("x.yaml", "just text\n", "mapping of labels"),
-        ("x.json", "{", "x.json cannot be read"),
-        ("x.parquet", "not parquet", "not a Parquet file"),
+        ("x.json", "{", "x.json is not valid JSON"),
+        ("x.parquet", "not parquet", "not a readable Parquet file"),
         ("x.docx", "", "unknown kind of file"),
     ],
 )
@@ -81,7 +86,7 @@ def test_what_is_broken_is_named(tmp_path: Path, name: str, content: str, messag
 def test_other_encodings_are_named_not_guessed(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_bytes("text,label\ncafé,a\n".encode("latin-1"))
-    with pytest.raises(DataError, match="not UTF-8"):
+    with pytest.raises(DataError, match="row 2: text holds bytes that are not text in this encoding: see --encoding"):
         read_corpus(path)
 
 
