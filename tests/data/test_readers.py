@@ -93,3 +93,39 @@ def test_other_encodings_are_named_not_guessed(tmp_path: Path) -> None:
 def test_missing_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
         read_corpus(tmp_path / "gone.csv")
+
+
+def test_load_examples_reads_what_the_commands_read(tmp_path: Path) -> None:
+    import dmin
+
+    path = tmp_path / "tickets.csv"
+    path.write_text("ticket;intent;note\n where is it ; parcel ;x\nmy money;refund;y\nlate;parcel;z\n")
+    expected = {"parcel": ["where is it", "late"], "refund": ["my money"]}  # white space around them is dropped
+    assert dmin.load_examples(f"{path}:text=ticket,label=intent") == expected
+    assert dmin.load_examples(path, text_column="ticket", label_column="intent") == expected
+    with pytest.warns(UserWarning, match="read from the column '(ticket|intent)'"):
+        assert dmin.load_examples(path) == expected
+    assert dir(dmin) == ["FewShotClassifier", "__version__", "load_examples"]
+
+
+@pytest.mark.parametrize("encoding", ["windows-1252", "utf-16", "latin-1"])
+def test_other_encodings_are_read_when_they_are_given(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes("text,label\ncafé,a\n".encode(encoding))
+    assert read_corpus(path, encoding=encoding).texts == ("café",)
+    assert read_corpus(f"{path}:encoding={encoding}").texts == ("café",)
+
+
+def test_bytes_matter_only_in_the_columns_that_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    parquet.write_table(pyarrow.table({"text": ["a"], "label": ["b"], "picture": [b"\xff"]}), path)
+    assert read_corpus(path).texts == ("a",)
+    with pytest.raises(DataError, match="row 1: picture holds bytes, not text"):
+        read_corpus(path, label_column="picture")
+
+
+def test_numbers_of_thousands_of_digits_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text("a: [" + "9" * 5000 + "]\n")
+    with pytest.raises(DataError, match=r"x\.yaml"):
+        read_corpus(path)

@@ -62,7 +62,7 @@ class BadRows:
 
 
 def read_texts(
-    source: str | Path | IO[str],
+    source: str | Path | Source | IO[str],
     column: str = TEXT,
     *,
     encoding: str = ENCODING,
@@ -79,12 +79,12 @@ def read_texts(
     Raises:
         DataError: for what is wrong with the whole file, or with a row where `on_error` is `stop`.
     """
-    if not isinstance(source, str | Path):
+    if not isinstance(source, str | Path | Source):
         bad = BadRows("standard input", on_error)
         yield from _checked(_lines(source, column, "standard input"), bad, column)
         bad.say()
         return
-    given = Source.parse(source, column, encoding=encoding)
+    given = source if isinstance(source, Source) else Source.parse(source, column, encoding=encoding)
     bad = BadRows(given.name, on_error)
     if given.path.suffix.lower() == ".txt":
         yield from _checked(_text_file(given), bad, given.text)

@@ -135,8 +135,8 @@ class BulkWork:
         from dmin.bulk.inputs import read_texts, standard_input
 
         source = self.source
-        file = standard_input(source.encoding) if source.name == "-" else source.path
-        return read_texts(file, source.text, encoding=source.encoding, on_error=self.on_error)
+        file = standard_input(source.encoding) if source.name == "-" else source
+        return read_texts(file, source.text, on_error=self.on_error)
 
     def answer(self, texts: Sequence[str]) -> list[dict[str, Any]]:
         """The fields that go beside each text."""

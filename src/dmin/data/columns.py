@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -32,7 +32,8 @@ class Source:
         label: the column of the labels, likewise.
         encoding: of text files.
         fallback: a column that was named and is missing is found by its usual name: for a command that reads two files,
-            whose options need not fit both.
+            whose options need not fit both. Columns that stand behind the file's own name must be there.
+        named: what stood behind the file's name.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Source:
     label: str = LABEL
     encoding: str = ENCODING
     fallback: bool = False
+    named: frozenset[str] = field(default=frozenset(), compare=False)
 
     @classmethod
     def parse(
@@ -64,7 +66,7 @@ class Source:
                 raise DataError(f"{whole!r}: write FILE:text=COLUMN,label=COLUMN, each once and with a value")
             own[key] = value
         values = {"text": text, "label": label, "encoding": encoding, **own}
-        return cls(name, values["text"], values["label"], values["encoding"], fallback)
+        return cls(name, values["text"], values["label"], values["encoding"], fallback, frozenset(own))
 
     @property
     def path(self) -> Path:
@@ -103,7 +105,7 @@ class Source:
         """The column that was asked for; None where another may be guessed."""
         if wanted in columns:
             return wanted
-        if wanted != usual and not self.fallback:
+        if kind in self.named or (wanted != usual and not self.fallback):
             raise missing_column(where, columns, wanted, kind)
         return None
 
