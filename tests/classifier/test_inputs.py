@@ -59,3 +59,20 @@ def test_wrong_vectors_change_nothing() -> None:
         with pytest.raises(error, match=message):
             act()
     assert np.array_equal(classifier.decision_function(X), before)
+
+
+def test_a_label_with_white_space_around_it_is_refused_as_files_are_trimmed() -> None:
+    from tests.classifier.common import EXAMPLES, quick
+
+    line = "label 'refund ' begins or ends with white space: use 'refund'"
+    with pytest.raises(DataError, match=line):
+        quick().fit({**EXAMPLES, "refund ": ["x"]})
+    with pytest.raises(DataError, match=line):
+        quick().fit(["a", "b"], ["one", "refund "])
+    classifier = quick().fit(EXAMPLES)
+    with pytest.raises(DataError, match=line):
+        classifier.add_class("refund ", ["x"])
+    with pytest.raises(DataError, match=line):
+        classifier.partial_fit(["x"], ["refund "])
+    with pytest.raises(TypeError, match="a list of texts is needed"):
+        quick().fit({**EXAMPLES, "more": {"texts": ["x"]}})

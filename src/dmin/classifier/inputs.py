@@ -97,6 +97,7 @@ def check_label(label: Any) -> None:
         raise TypeError(f"label {label!r} ({type(label).__name__}): a label must be hashable")
     if label is None:
         raise DataError("None is no label")
+    _check_spaces(label)
 
 
 def read_labels(y: Any) -> list[Any]:
@@ -133,8 +134,9 @@ def _from_mapping(examples: Mapping[Any, Any]) -> dict[Any, list[str]]:
         label = _plain(key)
         if label is None or label != label:
             raise DataError(f"{label!r} is no label")
-        if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
-            what = "one string" if isinstance(texts, str | bytes) else repr(texts)
+        _check_spaces(label)
+        if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
+            what = "one string" if isinstance(texts, str | bytes) else repr(texts)[:200]
             raise TypeError(f"class {label!r}: a list of texts is needed, not {what}")
         groups[label] = list(texts)
     return groups
@@ -154,8 +156,16 @@ def _from_pairs(texts: Sequence[str], labels: Sequence[Any]) -> dict[Any, list[s
             raise TypeError(f"label {index} is {label!r} ({type(label).__name__}): a label must be hashable")
         if label is None or type(label).__name__ == "NAType" or (isinstance(label, float) and label != label):
             raise DataError(f"label {index} is {label!r}")
+        if label not in groups:
+            _check_spaces(label)
         groups.setdefault(label, []).append(text)
     return groups
+
+
+def _check_spaces(label: Any) -> None:
+    """Labels of files are read without white space around them: one with it would be another class."""
+    if isinstance(label, str) and label != label.strip():
+        raise DataError(f"label {label[:60]!r} begins or ends with white space: use {label.strip()[:60]!r}")
 
 
 def _check_examples(groups: Mapping[Any, Sequence[Any]]) -> None:

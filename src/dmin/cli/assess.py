@@ -31,6 +31,7 @@ class AssessmentOptions:
     keep_base: bool = False
     text_column: str = "text"
     label_column: str = "label"
+    encoding: str = "utf-8"
     device: str | None = None
     backend: str = "torch"
     out: Path | None = None
@@ -48,6 +49,7 @@ def assess(
     keep_base: Annotated[bool, typer.Option(help="Also predict the model's base classes.")] = False,
     text_column: options.TextColumn = "text",
     label_column: options.LabelColumn = "label",
+    encoding: options.Encoding = "utf-8",
     device: options.Device = None,
     backend: options.Backend = "torch",
     out: Annotated[Path | None, typer.Option(help="Where results go. Default: runs/EXAMPLES-TEST.")] = None,
@@ -68,7 +70,8 @@ def assess(
     assess_files(
         AssessmentOptions(
             test=test, examples=examples, model=model, outside=outside, reject=reject, names=names, keep_base=keep_base,
-            text_column=text_column, label_column=label_column, device=device, backend=backend, out=out,
+            text_column=text_column, label_column=label_column, encoding=encoding, device=device, backend=backend,
+            out=out,
         )
     )  # fmt: skip
 
@@ -81,11 +84,14 @@ def assess_files(given: AssessmentOptions) -> None:
     with plain_warnings():
         classifier = open_classifier(
             given.examples, given.model, text_column=given.text_column, label_column=given.label_column,
+            encoding=given.encoding,
             names=given.names, keep_base=given.keep_base, reject=given.reject, unknown=REFUSED, device=given.device,
             backend=given.backend,
         )  # fmt: skip
-        test = read_corpus(given.test, text_column=given.text_column, label_column=given.label_column)
-        found = measure(classifier, test, _texts(given.outside, given.text_column))
+        test = read_corpus(
+            given.test, text_column=given.text_column, label_column=given.label_column, encoding=given.encoding
+        )
+        found = measure(classifier, test, _texts(given.outside, given.text_column, given.encoding))
     source = given.examples.stem if given.examples else Path(given.model).name
     folder = given.out or Path("runs") / f"{source}-{given.test.stem}"
     found.write(folder)
@@ -95,12 +101,11 @@ def assess_files(given: AssessmentOptions) -> None:
     typer.echo(f"written: {folder / 'assessment.json'}, reliability.png, confusion.png")
 
 
-def _texts(path: Path | None, column: str) -> list[str]:
+def _texts(path: Path | None, column: str, encoding: str) -> list[str]:
     """The non-empty texts of a file without labels."""
-    from dmin.bulk.files import read_texts
+    from dmin.bulk.inputs import read_texts
 
-    texts = [record[column] for _, record in read_texts(path, column)] if path else []
-    return [text for text in texts if isinstance(text, str) and text.strip()]
+    return [row.text for row in read_texts(path, column, encoding=encoding) if row.text] if path else []
 
 
 def _print_accuracy(found: Assessment) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from dmin.errors import ConfigError, one_line
+from dmin.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from dmin.classifier import FewShotClassifier
@@ -77,7 +77,7 @@ def rates(text: str, option: str) -> list[float]:
 
 def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
     """Parse --set: `["stage2.patience=5"]` -> `{"stage2.patience": 5}`; values are read as YAML."""
-    import yaml
+    from dmin.data.yaml_documents import parse_yaml
 
     parsed = {}
     for setting in settings:
@@ -85,9 +85,9 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
         if not equals:
             raise ConfigError(f"--set {setting!r}: KEY=VALUE is needed, like stage2.patience=5")
         try:
-            parsed[key.strip()] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            raise ConfigError(f"--set {setting!r}: the value is not valid YAML: {one_line(error)}") from error
+            parsed[key.strip()] = parse_yaml(value, "its value")
+        except DataError as error:
+            raise ConfigError(f"--set {setting[:100]!r}: {error}") from error
     return parsed
 
 
@@ -109,6 +109,8 @@ def open_classifier(
     *,
     text_column: str = "text",
     label_column: str = "label",
+    encoding: str = "utf-8",
+    fallback: bool = False,
     names: bool | None = None,
     keep_base: bool = False,
     reject: str | None = None,
@@ -130,7 +132,8 @@ def open_classifier(
         return loaded
     if examples is None:
         raise ConfigError("--examples is needed: a file of examples for each class")
-    corpus = read_corpus(examples, text_column=text_column, label_column=label_column)
+    columns = {"text_column": text_column, "label_column": label_column, "encoding": encoding}
+    corpus = read_corpus(examples, fallback=fallback, **columns)
     if threshold is not None and unknown in corpus.by_class:
         raise ConfigError(f"--unknown {unknown!r}: a class has this name too; give refused texts another label")
     classifier = FewShotClassifier(

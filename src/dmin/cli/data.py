@@ -47,6 +47,7 @@ def info(
     name: Annotated[str, typer.Argument(help="A named set, a file, or a Hugging Face id.")],
     text_column: options.TextColumn = "text",
     label_column: options.LabelColumn = "label",
+    encoding: options.Encoding = "utf-8",
 ) -> None:
     """Show counts and class splits of a data set.
 
@@ -59,7 +60,7 @@ def info(
     from dmin.data.check import check_corpus
 
     with plain_warnings():
-        corpus = load_corpus(name, text_column=text_column, label_column=label_column)
+        corpus = load_corpus(name, text_column=text_column, label_column=label_column, encoding=encoding)
     report = check_corpus(corpus, 1)
     typer.echo(f"{corpus.name}: {report.texts} texts, {report.classes} classes, {report.mean_words:.1f} words per text")
     typer.echo(f"texts per class: {report.smallest[1]} / {report.median:g} / {report.largest[1]} (min / median / max)")
@@ -77,6 +78,7 @@ def check(
     queries: Annotated[int, typer.Option(help="Query texts per class that episodes will need.")] = 10,
     text_column: options.TextColumn = "text",
     label_column: options.LabelColumn = "label",
+    encoding: options.Encoding = "utf-8",
     meaning: Annotated[
         bool | None,
         typer.Option(help="Also encode the texts and find likely wrong labels. Default: up to 2,000 texts."),
@@ -98,7 +100,7 @@ def check(
     if min(shot, queries) < 1:
         raise DataError("--shot and --queries must be at least 1")
     with plain_warnings():
-        corpus = load_corpus(file, text_column=text_column, label_column=label_column)
+        corpus = load_corpus(file, text_column=text_column, label_column=label_column, encoding=encoding)
     report = check_corpus(corpus, shot + queries)
     _print_report(report, f"{shot} + {queries}")
     if len(corpus.classes) > 1 and (meaning or (meaning is None and len(corpus.texts) <= _SMALL)):

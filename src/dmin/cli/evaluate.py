@@ -38,6 +38,7 @@ class EpisodeOptions:
     unknown_rate: str | None
     text_column: str
     label_column: str
+    encoding: str
     device: str | None
     out: Path | None
 
@@ -58,6 +59,7 @@ def evaluate(
     ] = None,
     text_column: options.TextColumn = "text",
     label_column: options.LabelColumn = "label",
+    encoding: options.Encoding = "utf-8",
     device: options.Device = None,
     out: Annotated[Path | None, typer.Option(help="Default: the run's folder; RUN/DATA for other data.")] = None,
     examples: HiddenFile = None,
@@ -82,7 +84,7 @@ def evaluate(
     given = EpisodeOptions(
         data=data, split=split, split_seed=split_seed, split_sizes=split_sizes, way=way, shot=shot, episodes=episodes,
         queries=queries, part=part, unknown_rate=unknown_rate, text_column=text_column, label_column=label_column,
-        device=device, out=out,
+        encoding=encoding, device=device, out=out,
     )  # fmt: skip
     if examples is None and test is None:
         _check_episodes(run, {"--outside": outside, "--reject": reject, "--names": names, "--keep-base": keep_base})
@@ -92,7 +94,8 @@ def evaluate(
     assess_files(
         AssessmentOptions(
             test=Path(str(test)), examples=examples, model=run or "default", outside=outside, reject=reject, names=names,
-            keep_base=bool(keep_base), text_column=text_column, label_column=label_column, device=device, out=out,
+            keep_base=bool(keep_base), text_column=text_column, label_column=label_column, encoding=encoding,
+            device=device, out=out,
         )
     )  # fmt: skip
 
@@ -138,11 +141,13 @@ def _measure(name: str, given: EpisodeOptions) -> None:
 
 def _open(name: str, given: EpisodeOptions) -> tuple[TrainedModel, EvaluationPlan, Path]:
     """The model, what it is measured on, and where the results go."""
+    from dmin.data.columns import with_columns
     from dmin.evaluation import EvaluationPlan
     from dmin.evaluation.runs import open_run
 
+    data = with_columns(given.data, encoding=given.encoding) if given.data else None
     opened = open_run(
-        name, data=given.data, split=given.split, split_seed=given.split_seed, split_sizes=sizes(given.split_sizes),
+        name, data=data, split=given.split, split_seed=given.split_seed, split_sizes=sizes(given.split_sizes),
         text_column=given.text_column, label_column=given.label_column, device=given.device,
     )  # fmt: skip
     model, corpus = opened.model, opened.corpus

@@ -22,6 +22,9 @@ def tsne(
     way: Annotated[int, typer.Option(help="Number of classes.")] = 10,
     shot: Annotated[int, typer.Option(help="Support texts per class.")] = 5,
     seed: Annotated[int, typer.Option(help="Which support set is drawn.")] = 0,
+    text_column: options.TextColumn = "text",
+    label_column: options.LabelColumn = "label",
+    encoding: options.Encoding = "utf-8",
     out: Annotated[Path | None, typer.Option(help="The picture. Default: RUN/tsne.png.")] = None,
 ) -> None:
     """Draw support vectors before and after the memory (t-SNE).
@@ -34,11 +37,13 @@ def tsne(
       dmin figure tsne runs/mine
       dmin figure tsne runs/mine --data hwu64 --way 5 --out tsne.png
     """
+    from dmin.data.columns import with_columns
     from dmin.evaluation.figures import save_png
     from dmin.evaluation.tsne import memory_effect
 
     with plain_warnings():
-        effect = memory_effect(run, data, split, way, shot, seed)
+        given = with_columns(data, text_column, label_column, encoding) if data else None
+        effect = memory_effect(run, given, split, way, shot, seed)
     path = out or run / "tsne.png"
     save_png(effect.figure, path)
     typer.echo(f"silhouette of this support set: before DMM {effect.before:.3f}, after {effect.after:.3f}")

@@ -7,14 +7,18 @@ from typing import Annotated
 
 import typer
 
-EXAMPLES_HELP = "Examples: YAML or JSON {label: [texts]}, or CSV, TSV, JSONL, Parquet with text and label."
+EXAMPLES_HELP = (
+    "Examples: YAML or JSON {label: [texts]}, or CSV, TSV, JSONL, Parquet with text and label. Other columns: "
+    "FILE:text=COLUMN,label=COLUMN."
+)
 ENCODER_HELP = "default (embedded), a folder, or a Hugging Face id."
 RUN_HELP = "The folder of a run or model."
 NOTES_HELP = "A Markdown file that ends the card: results, licences, limits."
 
 # Files of texts
-TextColumn = Annotated[str, typer.Option(help="Column of the texts.")]
+TextColumn = Annotated[str, typer.Option(help="Column of the texts. For one file: FILE:text=COLUMN,label=COLUMN.")]
 LabelColumn = Annotated[str, typer.Option(help="Column of the labels.")]
+Encoding = Annotated[str, typer.Option(help="Encoding of text files, like windows-1252 or utf-16.")]
 Examples = Annotated[Path | None, typer.Option(help=EXAMPLES_HELP)]
 
 # The classifier

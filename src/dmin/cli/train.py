@@ -40,6 +40,7 @@ def train(
     device: options.Device = None,
     text_column: Annotated[str | None, typer.Option(help="Column of the texts. Default: text.")] = None,
     label_column: Annotated[str | None, typer.Option(help="Column of the labels. Default: label.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Encoding of text files. Default: utf-8.")] = None,
     preset: options.Preset = None,
     config: Annotated[Path | None, typer.Option(help="A YAML file of settings; options change them.")] = None,
     settings: options.Settings = [],  # noqa: B006 (typer copies it)
@@ -65,7 +66,7 @@ def train(
         "data": data, "exclude": exclude, "split": split, "split_seed": split_seed, "split_sizes": split_sizes,
         "method": method, "way": way, "shot": shot, "queries": queries, "tune": tune, "encoder": encoder,
         "pooling": pooling, "base_classes": base_classes, "stage2.episodes": episodes, "stage2.batch": batch, "seed": seed,
-        "device": device, "text_column": text_column, "label_column": label_column,
+        "device": device, "text_column": text_column, "label_column": label_column, "encoding": encoding,
     }  # fmt: skip
     overrides = {key: value for key, value in given.items() if value is not None} | parse_settings(settings)
     chosen, folder = _resolve(config, overrides, preset, out, resume)
@@ -94,8 +95,10 @@ def _resolve(
 
 def default_folder(config: TrainConfig) -> Path:
     """runs/DATA-SPLIT-METHOD-CwayKshot."""
+    from dmin.data.columns import data_stem
+
     split = config.split or (f"seed{config.split_seed}" if config.split_seed is not None else "")
-    parts = [Path(config.data).stem, split, config.method, f"{config.way}way{config.shot}shot"]
+    parts = [data_stem(config.data), split, config.method, f"{config.way}way{config.shot}shot"]
     tuned = [] if config.tune == "none" else [config.tune]
     return Path("runs") / "-".join(part for part in [*parts, *tuned] if part)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import csv
 import json
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,8 @@ from dmin.data.yaml_documents import parse_yaml
 from dmin.errors import DataError, one_line
 
 MOST_WHOLE = 256 << 20  # bytes of a file that is read at once (YAML, JSON)
-MOST_CELL = 64 << 20  # characters of one cell of a CSV file
+MOST_CELL = 64 << 20  # characters of one cell of a CSV file, or of one line of JSONL
+_SAMPLE = 1 << 16  # bytes that are looked at for another encoding
 _TABLES = (".xlsx", ".xls", ".ods", ".numbers")
 _MARKS = {  # byte order marks; the longer ones first, because one begins like another
     codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF8: "utf-8-sig",
@@ -28,9 +30,10 @@ _MARKS = {  # byte order marks; the longer ones first, because one begins like a
 
 @dataclass(frozen=True)
 class BadRow:
-    """A row that cannot be used, and why."""
+    """A row that cannot be used, and why; its columns, where it has any, since not all of them need be wrong."""
 
     reason: str
+    record: Mapping[str, Any] | None = None
 
 
 Row = tuple[int, "Mapping[str, Any] | BadRow"]  # (number in the file, columns)
@@ -48,9 +51,9 @@ def read_format(path: Path, encoding: str = "utf-8") -> Iterator[Row]:
     reader = READERS.get(suffix)
     if reader is None:
         raise DataError(f"{path}: unknown kind of file; use {', '.join(sorted(READERS))}")
-    if not path.is_file():
-        raise DataError(f"no such file: {path}" if not path.exists() else f"{path} is not a file")
     try:
+        if not path.is_file():
+            raise DataError(f"no such file: {path}" if not path.exists() else f"{path} is not a file")
         yield from reader(path, check_encoding(encoding))
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or one_line(error)}") from error
@@ -61,28 +64,53 @@ def read_format(path: Path, encoding: str = "utf-8") -> Iterator[Row]:
 
 
 def check_encoding(encoding: str) -> str:
-    """The encoding's own name; an unknown one is a `DataError`."""
+    """The encoding's own name; an unknown one, or one that is not of texts, is a `DataError`."""
     try:
+        "a".encode(encoding)  # rot13 and zip are codecs, but not of texts
         return codecs.lookup(encoding).name
-    except LookupError as error:
+    except (LookupError, ValueError) as error:
         raise DataError(f"unknown encoding {encoding!r}: for example utf-8, windows-1252, utf-16") from error
 
 
 def open_text(path: Path, encoding: str) -> TextIO:
     """Open a text file; bytes that are not text become lone surrogates, which `_row` finds."""
     with path.open("rb") as file:
-        start = file.read(4)
+        start = file.read(_SAMPLE)
     marked = next((name for mark, name in _MARKS.items() if start.startswith(mark)), None)
     if marked and marked != "utf-8-sig" and not encoding.startswith(marked):
         raise DataError(f"{path} is {marked.upper()}, not {encoding}: give --encoding {marked}")
     if encoding == "utf-8":
         encoding = "utf-8-sig"
+    elif not encoding.startswith(("utf", "ascii")) and _looks_like_utf8(start):
+        warnings.warn(
+            f"{path} looks like UTF-8 but is read as {encoding}: if letters come out wrong, give {path}:encoding=utf-8",
+            stacklevel=6,
+        )
     return path.open(encoding=encoding, errors="surrogateescape", newline="")
+
+
+def _looks_like_utf8(start: bytes) -> bool:
+    """Bytes beyond ASCII that are UTF-8: texts of another encoding are that only by a rare accident."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(start)  # which does not mind a character cut at the end
+    except UnicodeDecodeError:
+        return False
+    return not start.isascii()
+
+
+def bounded_lines(lines: TextIO, source: Path | str) -> Iterator[str]:
+    """The lines of a file, none of them longer than memory bears."""
+    number = 0
+    while line := lines.readline(MOST_CELL):
+        number += 1
+        if len(line) >= MOST_CELL:
+            raise DataError(f"{source}, row {number}: longer than {MOST_CELL:,} characters; is it one row per line?")
+        yield line
 
 
 def _jsonl(path: Path, encoding: str) -> Iterator[Row]:
     with open_text(path, encoding) as lines:
-        for number, line in enumerate(lines, 1):
+        for number, line in enumerate(bounded_lines(lines, path), 1):
             if not line.strip():
                 continue
             try:
@@ -104,22 +132,42 @@ def _delimited(path: Path, encoding: str) -> Iterator[Row]:
         lines.seek(0)
         rows = csv.reader(lines, delimiter=delimiter, strict=True)
         columns: list[str] | None = None
-        try:
-            for cells in rows:
-                if not cells:
-                    continue  # a blank line
+        before = 0
+        for cells in _cells(rows, path):
+            first, before = before + 1, rows.line_num
+            lines_read = f" (lines {first} to {before}: is a quote missing?)" if before > first else ""
+            if isinstance(cells, BadRow):
                 if columns is None:
-                    columns = _columns(path, cells)
-                elif len(cells) != len(columns):
-                    yield rows.line_num, BadRow(f"{len(cells)} columns, not {len(columns)} like the header")
-                else:
-                    yield _row(rows.line_num, dict(zip(columns, cells, strict=True)))
+                    raise DataError(f"{path}, line {before}: {cells.reason}")
+                yield before, BadRow(cells.reason + lines_read)
+            elif not cells:
+                continue  # a blank line
+            elif columns is None:
+                columns = _columns(path, cells)
+            elif len(cells) != len(columns):
+                yield before, BadRow(f"{len(cells)} columns, not {len(columns)} like the header{lines_read}")
+            else:
+                yield _row(before, dict(zip(columns, cells, strict=True)))
+
+
+def _cells(rows: Any, path: Path) -> Iterator[list[str] | BadRow]:
+    """The cells of each row of a `csv.reader`; a row that it cannot read is a `BadRow`."""
+    while True:
+        try:
+            cells = next(rows)
+        except StopIteration:
+            return
         except csv.Error as error:
-            raise DataError(f"{path}, line {rows.line_num}: {error}") from error
+            if "unexpected end" in str(error):  # a quote that is never closed hides all rows after it
+                raise DataError(f"{path}, line {rows.line_num}: {error}; a quote is not closed") from error
+            cells = BadRow(one_line(error))
+        yield cells
 
 
 def _columns(path: Path, cells: list[str]) -> list[str]:
     found = [cell.strip() for cell in cells]
+    if not all(map(is_text, found)):
+        raise DataError(f"{path}: the names of its columns are not text in this encoding: see --encoding")
     twice = sorted({cell for cell in found if found.count(cell) > 1})
     if twice:
         raise DataError(f"{path}: the column {twice[0]!r} is there {found.count(twice[0])} times; rename or remove one")
@@ -207,11 +255,27 @@ def _parquet(path: Path, encoding: str) -> Iterator[Row]:
     try:
         file = parquet.ParquetFile(path)
         for batch in file.iter_batches():
-            for record in batch.to_pylist():
+            for record in _parquet_records(batch):
                 number += 1
-                yield _row(number, record)
+                yield (number, record) if isinstance(record, BadRow) else _row(number, record)
     except (ArrowException, UnicodeDecodeError) as error:
         raise DataError(f"{path} is not a readable Parquet file: {one_line(error)}") from error
+
+
+def _parquet_records(batch: Any) -> Iterator[Mapping[str, Any] | BadRow]:
+    try:
+        yield from batch.to_pylist()
+    except (
+        UnicodeDecodeError,
+        ValueError,
+        OverflowError,
+    ):  # a text that is no UTF-8, a date beyond Python's: row by row
+        for place in range(batch.num_rows):
+            try:
+                (record,) = batch.slice(place, 1).to_pylist()
+            except (UnicodeDecodeError, ValueError, OverflowError) as error:
+                record = BadRow(f"a value cannot be read: {one_line(error, 100)}")
+            yield record
 
 
 def _row(number: int, record: Mapping[str, Any]) -> Row:
@@ -219,14 +283,25 @@ def _row(number: int, record: Mapping[str, Any]) -> Row:
     for column, value in record.items():
         if not isinstance(column, str):
             return number, BadRow(f"the column {shortened(column)} is a {type(column).__name__}, not a name")
-        if isinstance(value, bytes):
-            return number, BadRow(f"{column} holds bytes, not text: store the column as strings")
-        if isinstance(value, str) and not _is_text(value):
-            return number, BadRow(f"{column} holds bytes that are not text in this encoding: see --encoding")
+        if not is_text(column):
+            return number, BadRow(f"the column {shortened(column)} holds bytes that are not text in this encoding")
+        if (reason := _wrong_value(value)) is not None:
+            return number, BadRow(f"{column} holds {reason}", record)
     return number, record
 
 
-def _is_text(value: str) -> bool:
+def _wrong_value(value: Any) -> str | None:
+    """Why a value, or one inside of it, cannot be written as text again; None for what can."""
+    if isinstance(value, bytes):
+        return "bytes, not text: store the column as strings"
+    if isinstance(value, str):
+        return None if is_text(value) else "bytes that are not text in this encoding: see --encoding"
+    inner = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return next((reason for part in inner if (reason := _wrong_value(part)) is not None), None)
+
+
+def is_text(value: str) -> bool:
+    """False where a string holds a lone surrogate, which no encoding can write."""
     try:
         value.encode()
     except UnicodeEncodeError:  # a lone surrogate

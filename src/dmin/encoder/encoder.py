@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dmin.encoder.cutting import MOST_CHARACTERS, beginning, window
 from dmin.encoder.network import EncoderNetwork, TokenBatch
 from dmin.encoder.onnx import FILES, OnnxNetwork, check_backend, export_onnx
 from dmin.encoder.pretrained import DEFAULT, cache_folder, choose_pooling, load, quiet_transformers, resolve
@@ -109,11 +110,22 @@ class Encoder:
         check_texts(texts)
         if not texts:
             return []
-        encodings = self.tokenizer.backend_tokenizer.encode_batch_fast(list(texts))
+        from_left = self.tokenizer.truncation_side == "left"
+        # Tokens of a text of megabytes would take a hundred times its size: as many characters as are enough come first.
+        shown = [beginning(text, window(self.max_length), from_left=from_left) for text in texts]
+        encodings = self.tokenizer.backend_tokenizer.encode_batch_fast(shown)
         rows: list[list[int]] = [encoding.ids for encoding in encodings]
-        long = [index for index, row in enumerate(rows) if len(row) > self.max_length]
-        for index in long:
-            rows[index] = self._tokenize_cut(texts[index])
+        long = []
+        for index, row in enumerate(rows):
+            if len(row) > self.max_length:
+                rows[index] = self._tokenize_cut(shown[index])
+            elif len(shown[index]) < len(texts[index]):
+                rows[index], cut = self._tokenize_wider(texts[index], from_left=from_left)
+                if not cut:
+                    continue
+            else:
+                continue
+            long.append(index)
         if long and not self._said_truncated:
             self._said_truncated = True
             warnings.warn(
@@ -130,6 +142,18 @@ class Encoder:
         words.truncate(max(room, 0), direction=self.tokenizer.truncation_side)
         ids: list[int] = tokenizer.post_process(words).ids
         return ids
+
+    def _tokenize_wider(self, text: str, *, from_left: bool) -> tuple[list[int], bool]:
+        """Token ids of a text whose first window holds few tokens: of wider ones, up to a bound. Was it cut?"""
+        characters = window(self.max_length)
+        while True:
+            characters *= 4
+            shown = beginning(text, characters, from_left=from_left)
+            ids: list[int] = self.tokenizer.backend_tokenizer.encode(shown).ids
+            if len(ids) > self.max_length:
+                return self._tokenize_cut(shown), True
+            if len(shown) == len(text) or characters >= MOST_CHARACTERS:
+                return ids, len(shown) < len(text)
 
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
         """Return the vectors of `texts`, float32 [n, d], in their order. No cache is read or written."""

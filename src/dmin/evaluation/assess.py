@@ -16,6 +16,7 @@ from dmin.classifier.few_shot import FewShotClassifier
 from dmin.classifier.scoring import PLAIN_SCALE
 from dmin.classifier.state import State
 from dmin.data import Corpus
+from dmin.data.corpus import without_near_misses
 from dmin.encoder import FloatArray
 from dmin.errors import DataError
 from dmin.evaluation.figures import confusion_figure, refusal_figure, reliability_figure, save_png
@@ -109,6 +110,7 @@ def assess(
     started = time.perf_counter()
     state = classifier.state_.check_ready()
     labels = [str(label) for label in state.labels]
+    test = without_near_misses(test, labels)
     column_of = {label: column for column, label in enumerate(labels)}
     known = [label in column_of for label in test.labels]
     in_scope = [text for text, is_known in zip(test.texts, known, strict=True) if is_known]

@@ -1,6 +1,7 @@
 """Files and folders that are whole or not there, and known by their digests."""
 
 from dmin.files.atomic import file_digest, sync, write_atomic
+from dmin.files.cells import safe_cell
 from dmin.files.documents import check_document, read_document, read_json, write_json
 from dmin.files.folder import new_folder, reading_folder
 from dmin.files.manifest import MANIFEST, check_manifest, write_manifest
@@ -16,6 +17,7 @@ __all__ = [
     "read_json",
     "read_tensors",
     "reading_folder",
+    "safe_cell",
     "sync",
     "write_atomic",
     "write_json",

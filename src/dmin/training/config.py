@@ -9,7 +9,9 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from dmin.errors import ConfigError, nearest_name, one_line, unknown_name
+from dmin.data.columns import split_names
+from dmin.data.yaml_documents import parse_yaml
+from dmin.errors import ConfigError, DataError, nearest_name, one_line, unknown_name
 
 Tune = Literal["full", "lora", "none"]
 
@@ -98,6 +100,7 @@ class TrainConfig(_Settings):
     )
     text_column: str = "text"
     label_column: str = "label"
+    encoding: str = Field(default="utf-8", description="of text files")
     encoder: str = Field(default="default", description="embedded default, a folder, or a Hugging Face id")
     pooling: Literal["auto", "cls", "mean", "layers"] = Field(
         default="auto", description="tokens' states to a vector; auto: what suits encoder and method"
@@ -138,7 +141,7 @@ class TrainConfig(_Settings):
     @field_validator("exclude", mode="before")
     @classmethod
     def _files(cls, value: Any) -> Any:
-        return tuple(part for part in value.split(",") if part) if isinstance(value, str) else value
+        return tuple(split_names(value)) if isinstance(value, str) else value
 
     @field_validator("split_sizes", mode="before")
     @classmethod
@@ -217,10 +220,10 @@ def known_keys(model: type[BaseModel] = TrainConfig, prefix: str = "") -> list[s
 
 def _read_yaml(path: Path) -> dict[str, Any]:
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        values = parse_yaml(path.read_text(encoding="utf-8"), path)
     except FileNotFoundError as error:
         raise ConfigError(f"no such configuration file: {path}") from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError, DataError) as error:
         raise ConfigError(f"cannot read {path}: {one_line(error)}") from error
     if not isinstance(values, dict | None):
         raise ConfigError(f"{path}: settings as 'key: value' lines are needed")

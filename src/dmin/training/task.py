@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -110,8 +109,9 @@ def prepare_task(config: TrainConfig, warn: Callable[[str], None], corpus: Corpu
 
 def open_corpus(config: TrainConfig) -> Corpus:
     """The data of a configuration, without the texts that it leaves out."""
-    corpus = load_corpus(config.data, text_column=config.text_column, label_column=config.label_column)
-    texts = [text for file in config.exclude for text in read_corpus(Path(file)).texts]
+    columns = {"text_column": config.text_column, "label_column": config.label_column, "encoding": config.encoding}
+    corpus = load_corpus(config.data, **columns)
+    texts = [text for file in config.exclude for text in read_corpus(file, fallback=True, **columns).texts]
     return leave_out(corpus, texts) if texts else corpus
 
 
