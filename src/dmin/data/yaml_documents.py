@@ -19,8 +19,8 @@ def parse_yaml(text: str, source: Path | str) -> Any:
     Raises:
         DataError: with the line, for what is not YAML, nested too deeply, multiplied by aliases, or given twice.
     """
-    loader = yaml.SafeLoader(text)
     try:
+        loader = yaml.SafeLoader(text)  # (looks for characters that YAML does not allow)
         node = loader.get_single_node()
         if node is None:
             return None
@@ -32,8 +32,6 @@ def parse_yaml(text: str, source: Path | str) -> Any:
         raise DataError(f"{source} is nested too deeply; at most {MOST_DEPTH} levels are read") from error
     except (ValueError, TypeError, OverflowError, KeyError, AttributeError) as error:  # odd dates, numbers, keys
         raise DataError(f"{source} holds a value that cannot be read ({one_line(error)}); put it in quotes") from error
-    finally:
-        loader.dispose()
 
 
 def _check(root: yaml.Node, source: Path | str) -> None:
