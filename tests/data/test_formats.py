@@ -173,3 +173,8 @@ def test_a_line_that_never_ends_is_not_read(tmp_path: Path, monkeypatch: pytest.
 def test_codecs_that_are_not_of_texts_are_refused(tmp_path: Path, encoding: str) -> None:
     with pytest.raises(DataError, match="unknown encoding"):
         rows(write(tmp_path / "x.csv", "text\na\n"), encoding)
+
+
+def test_yaml_with_characters_that_it_forbids_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"x\.yaml is not valid YAML: unacceptable character"):
+        rows(write(tmp_path / "x.yaml", b"a: [caf\xe9]\n"))

@@ -12,7 +12,16 @@ from typing import IO, Any, TextIO
 
 from dmin.bulk.on_error import OnError
 from dmin.data.columns import ENCODING, TEXT, Source
-from dmin.data.formats import BadRow, bounded_lines, check_encoding, is_text, open_text, read_format, shortened
+from dmin.data.formats import (
+    BadRow,
+    bounded_lines,
+    check_encoding,
+    is_text,
+    name_shown,
+    open_text,
+    read_format,
+    shortened,
+)
 from dmin.errors import DataError, one_line
 
 Record = dict[str, Any]
@@ -185,7 +194,7 @@ def _checked(rows: Iterable[tuple[int, Any]], bad: BadRows, column: str | Source
 def _reason(record: Record, column: str) -> str | None:
     """Why a record has no usable text; None where it has one, or an empty one."""
     if column not in record:
-        return f"no column {column!r}; it has {', '.join(map(str, list(record)[:10]))}"
+        return f"no column {shortened(column)}; it has {', '.join(map(name_shown, list(record)[:10]))}"
     value = record[column]
     if value is None or isinstance(value, str):
         return None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from dmin.data.formats import name_shown, shortened
 from dmin.errors import DataError, nearest_name
 
 TEXT, LABEL, ENCODING = "text", "label", "utf-8"
@@ -146,9 +147,9 @@ def with_columns(names: str, text: str = TEXT, label: str = LABEL, encoding: str
 def missing_column(where: str, columns: Sequence[str], column: str, kind: str) -> DataError:
     """Build the error for a column that is not there: the nearest one, and what there is."""
     near = nearest_name(column, columns)
-    hint = f" (did you mean {near!r}?)" if near else ""
-    listed = ", ".join(column[:60] for column in columns[:20]) + (" ..." if len(columns) > 20 else "")
-    return DataError(f"{where}: no column {column!r}{hint}; it has {listed}. Choose one with --{kind}-column")
+    hint = f" (did you mean {shortened(near)}?)" if near else ""
+    listed = ", ".join(map(name_shown, columns[:20])) + (" ..." if len(columns) > 20 else "")
+    return DataError(f"{where}: no column {shortened(column)}{hint}; it has {listed}. Choose one with --{kind}-column")
 
 
 def exists(path: Path) -> bool:

@@ -56,10 +56,10 @@ def read_format(path: Path, encoding: str = "utf-8") -> Iterator[Row]:
             raise DataError(f"no such file: {path}" if not path.exists() else f"{path} is not a file")
         yield from reader(path, check_encoding(encoding))
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or one_line(error)}") from error
+        raise DataError(f"cannot read {path}: {foreign_line(error)}") from error
     except UnicodeError as error:
         raise DataError(
-            f"{path} is not {encoding} text: {one_line(error)}. Give --encoding, for example windows-1252 or utf-16"
+            f"{path} is not {encoding} text: {foreign_line(error)}. Give --encoding, for example windows-1252 or utf-16"
         ) from error
 
 
@@ -160,7 +160,7 @@ def _cells(rows: Any, path: Path) -> Iterator[list[str] | BadRow]:
         except csv.Error as error:
             if "unexpected end" in str(error):  # a quote that is never closed hides all rows after it
                 raise DataError(f"{path}, line {rows.line_num}: {error}; a quote is not closed") from error
-            cells = BadRow(one_line(error))
+            cells = BadRow(foreign_line(error))
         yield cells
 
 
@@ -242,7 +242,7 @@ def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _json_reason(error: Exception) -> str:
-    return "it is nested too deeply" if isinstance(error, RecursionError) else one_line(error)
+    return "it is nested too deeply" if isinstance(error, RecursionError) else foreign_line(error)
 
 
 def _parquet(path: Path, encoding: str) -> Iterator[Row]:
@@ -259,7 +259,7 @@ def _parquet(path: Path, encoding: str) -> Iterator[Row]:
                 number += 1
                 yield (number, record) if isinstance(record, BadRow) else _row(number, record)
     except (ArrowException, UnicodeDecodeError) as error:
-        raise DataError(f"{path} is not a readable Parquet file: {one_line(error)}") from error
+        raise DataError(f"{path} is not a readable Parquet file: {foreign_line(error)}") from error
 
 
 def _parquet_records(batch: Any) -> Iterator[Mapping[str, Any] | BadRow]:
@@ -274,7 +274,7 @@ def _parquet_records(batch: Any) -> Iterator[Mapping[str, Any] | BadRow]:
             try:
                 (record,) = batch.slice(place, 1).to_pylist()
             except (UnicodeDecodeError, ValueError, OverflowError) as error:
-                record = BadRow(f"a value cannot be read: {one_line(error, 100)}")
+                record = BadRow(f"a value cannot be read: {foreign_line(error, 100)}")
             yield record
 
 
@@ -286,7 +286,7 @@ def _row(number: int, record: Mapping[str, Any]) -> Row:
         if not is_text(column):
             return number, BadRow(f"the column {shortened(column)} holds bytes that are not text in this encoding")
         if (reason := _wrong_value(value)) is not None:
-            return number, BadRow(f"{column} holds {reason}", record)
+            return number, BadRow(f"{name_shown(column)} holds {reason}", record)
     return number, record
 
 
@@ -307,6 +307,16 @@ def is_text(value: str) -> bool:
     except UnicodeEncodeError:  # a lone surrogate
         return False
     return True
+
+
+def foreign_line(error: BaseException, most: int = 300) -> str:
+    """The message of another library's error in one line; it may quote bytes of the file, which are escaped."""
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in one_line(error, most))
+
+
+def name_shown(name: str, most: int = 60) -> str:
+    """The name of a column in a message: as it is, or quoted where it holds what a terminal would act on."""
+    return name if name.isprintable() and len(name) <= most else shortened(name, most)
 
 
 def shortened(value: Any, most: int = 60) -> str:

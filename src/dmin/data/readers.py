@@ -8,7 +8,7 @@ from typing import Any
 
 from dmin.data.columns import ENCODING, LABEL, TEXT, Source, missing_column
 from dmin.data.corpus import Corpus
-from dmin.data.formats import READERS, BadRow, is_text, read_format, shortened
+from dmin.data.formats import READERS, BadRow, is_text, name_shown, read_format, shortened
 from dmin.data.splits import read_splits
 from dmin.errors import DataError
 
@@ -90,6 +90,7 @@ def read_rows(source: Source) -> Iterator[tuple[str, str]]:
 
 def cell_text(value: Any, column: str, where: str) -> str:
     """A text or label of a file, without white space around it; what cannot be one is a `DataError`."""
+    column = name_shown(column)
     if value is None or (isinstance(value, float) and value != value):
         raise DataError(f"{where}: {column} is missing")
     if isinstance(value, bool):

@@ -19,8 +19,9 @@ def parse_yaml(text: str, source: Path | str) -> Any:
     Raises:
         DataError: with the line, for what is not YAML, nested too deeply, multiplied by aliases, or given twice.
     """
+    loader: yaml.SafeLoader | None = None
     try:
-        loader = yaml.SafeLoader(text)  # (looks for characters that YAML does not allow)
+        loader = yaml.SafeLoader(text)  # which looks for characters that YAML forbids
         node = loader.get_single_node()
         if node is None:
             return None
@@ -32,6 +33,9 @@ def parse_yaml(text: str, source: Path | str) -> Any:
         raise DataError(f"{source} is nested too deeply; at most {MOST_DEPTH} levels are read") from error
     except (ValueError, TypeError, OverflowError, KeyError, AttributeError) as error:  # odd dates, numbers, keys
         raise DataError(f"{source} holds a value that cannot be read ({one_line(error)}); put it in quotes") from error
+    finally:
+        if loader is not None:
+            loader.dispose()
 
 
 def _check(root: yaml.Node, source: Path | str) -> None:
