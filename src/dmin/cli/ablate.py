@@ -41,6 +41,7 @@ def ablate(
         raise unknown_name("--method", method, ("dmin", "dmin-plus"))
     from dmin.evaluation.ablation import PAPER_ROWS, PLUS_ROWS, READING_ROWS
     from dmin.evaluation.comparison_plan import ComparisonPlan
+    from dmin.files import safe_name
     from dmin.training import load_config
 
     given = {"tune": tune or "none", "stage2.episodes": train_episodes}
@@ -52,4 +53,4 @@ def ablate(
         reference=method,
     )  # fmt: skip
     named = f"ablate-{Path(data).stem}" + ("-plus" if method == "dmin-plus" else "")
-    run_plan(plan, out or Path("runs") / named, "Ablation")
+    run_plan(plan, out or Path("runs") / safe_name(named), "Ablation")

@@ -77,6 +77,7 @@ def assess_files(given: AssessmentOptions) -> None:
     """Fit or load the classifier, measure it, write the results and print them."""
     from dmin.data.readers import read_corpus
     from dmin.evaluation.assess import assess as measure
+    from dmin.files import safe_name
 
     with plain_warnings():
         classifier = open_classifier(
@@ -87,7 +88,7 @@ def assess_files(given: AssessmentOptions) -> None:
         test = read_corpus(given.test, text_column=given.text_column, label_column=given.label_column)
         found = measure(classifier, test, _texts(given.outside, given.text_column))
     source = given.examples.stem if given.examples else Path(given.model).name
-    folder = given.out or Path("runs") / f"{source}-{given.test.stem}"
+    folder = given.out or Path("runs") / safe_name(f"{source}-{given.test.stem}")
     found.write(folder)
     _print_accuracy(found)
     _print_refusal(found)

@@ -68,6 +68,7 @@ def compare(
         raise ConfigError("--seeds must be at least 1 and --episodes at least 2")
 
     from dmin.evaluation.comparison_plan import ComparisonPlan, standard_rows
+    from dmin.files import safe_name
 
     base = _settings({"tune": tune, "encoder": encoder, "stage2.episodes": train_episodes}, settings, preset)
     sets = listed(data) or [base.data]
@@ -80,7 +81,7 @@ def compare(
         base, tuple(sets), chosen, rows, tuple(numbers(way, "--way")), tuple(numbers(shot, "--shot")),
         seeds, count, "raw" if start == "raw" else "stage1", reference, names,
     )  # fmt: skip
-    folder = out or Path("runs") / ("compare-" + "-".join(Path(name).stem for name in sets))
+    folder = out or Path("runs") / safe_name("compare-" + "-".join(Path(name).stem for name in sets))
     run_plan(plan, folder, "Comparison")
 
 

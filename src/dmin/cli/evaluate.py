@@ -140,6 +140,7 @@ def _open(name: str, given: EpisodeOptions) -> tuple[TrainedModel, EvaluationPla
     """The model, what it is measured on, and where the results go."""
     from dmin.evaluation import EvaluationPlan
     from dmin.evaluation.runs import open_run
+    from dmin.files import safe_name
 
     opened = open_run(
         name, data=given.data, split=given.split, split_seed=given.split_seed, split_sizes=sizes(given.split_sizes),
@@ -152,7 +153,7 @@ def _open(name: str, given: EpisodeOptions) -> tuple[TrainedModel, EvaluationPla
     plan = EvaluationPlan(
         corpus, opened.split_name, opened.split, ways, shots, given.episodes, given.queries, given.part
     )
-    return model, plan, given.out or (opened.folder if opened.own_data else opened.folder / corpus.name)
+    return model, plan, given.out or (opened.folder if opened.own_data else opened.folder / safe_name(corpus.name))
 
 
 def _print_unknown(rows: list[dict[str, float]], folder: Path) -> None:

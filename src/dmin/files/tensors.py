@@ -46,6 +46,28 @@ def read_tensors(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
     return tensors, metadata
 
 
+def tensor_digest(path: Path) -> str | None:
+    """The digest in the header of a file that `write_tensors` wrote; None for one of version 0.1, or a damaged one.
+
+    A file of version 0.1 has a digest of its tensors alone: nothing protects its metadata.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(str(path), framework="pt") as file:
+            digest = (file.metadata() or {}).get(_DIGEST)
+    except (SafetensorError, OSError, ValueError):
+        return None
+    return str(digest) if digest is not None else None
+
+
+def check_finite(tensors: Mapping[str, torch.Tensor], source: Path | str) -> None:
+    """Raise a `ModelError` that names a tensor which holds NaN or infinity."""
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise ModelError(f"{source}: the tensor {name!r} holds NaN or infinity")
+
+
 def _digest(tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> str:
     summary = hashlib.sha256()
     for name in sorted(tensors):
