@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 import torch
@@ -174,7 +174,7 @@ def load_state(path: str | Path, encoder: Any, device: str | None) -> State:
             encoder=_chosen_encoder(stored, encoder, folder),
             descriptions=dict(stored.descriptions) or None,
             reject=dict(stored.reject.by_label) if isinstance(stored.reject, RejectByLabel) else stored.reject,
-            outside=stored.outside,  # type: ignore[arg-type] (vectors where the encoder is "precomputed")
+            outside=cast(Any, stored.outside),  # vectors where the encoder is "precomputed"
             device=device,
             **stored.settings.model_dump(),
         )

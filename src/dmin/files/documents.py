@@ -20,9 +20,8 @@ def write_json(path: Path, value: Any) -> None:
     try:
         content = (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode("utf-8")
     except UnicodeEncodeError as error:
-        raise DataError(
-            f"{path}: {short(error.object[error.start - 20 : error.end])} cannot be written as UTF-8"
-        ) from error
+        wrong = short(error.object[max(0, error.start - 20) : error.end])
+        raise DataError(f"{path}: {wrong} cannot be written as UTF-8") from error
     write_atomic(path, content)
 
 

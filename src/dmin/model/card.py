@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dmin.files import read_document
 from dmin.methods import method_class
-from dmin.model.folder import HeadInfo
+from dmin.model.head_file import HeadInfo
 
 _SHOWN = 12
 

@@ -64,7 +64,7 @@ def check_folder(out: Path, config: TrainConfig, *, resume: bool, overwrite: boo
 
 
 def begin(out: Path, config: TrainConfig) -> None:
-    """Remove what an earlier run wrote, then write the settings: killed in between, the earlier settings are still there."""
+    """Remove what an earlier run wrote, then write the settings: killed in between, the earlier ones are still there."""
     try:
         for folder, own in ((CHECKPOINTS, _CHECKPOINT), (EPISODES, _EPISODES)):
             _remove(out / folder, [path for path in _files(out / folder) if own.fullmatch(_meant(path))])
