@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import shutil
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from dmin import FewShotClassifier
 from dmin.errors import ConfigError, ModelError, StorageError
 from dmin.files import MANIFEST, read_json, write_json
 from tests.classifier.common import EXAMPLES, letters, quick
-from tests.files.killing import run_many, spread
+from tests.files.killing import Forks, spread
 
 STRESS = bool(os.environ.get("DMIN_STRESS"))  # CI does a tenth
 RUN = Path(__file__).parents[1] / "fixtures" / "version-0.1" / "run-dmin"
@@ -39,7 +40,9 @@ def mark_of(path: Path) -> int:
     return mark
 
 
-SETUP = "import sys, torch\nfrom pathlib import Path\ntorch.set_num_threads(1)\nfrom tests.classifier.test_saves import *\n"
+SETUP = (
+    "import sys, torch\nfrom pathlib import Path\ntorch.set_num_threads(1)\nfrom tests.classifier.test_saves import *\n"
+)
 SAVE = """
 import dmin.files.folder as folders
 if sys.argv[2] == "two renames":
@@ -50,18 +53,23 @@ classifier.save(sys.argv[1])
 """
 
 
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    found = Forks(SETUP)
+    yield found
+    found.close()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["exchange", "two renames"])
-def test_a_kill_at_any_point_of_a_save_leaves_a_whole_classifier(tmp_path: Path, way: str) -> None:
+def test_a_kill_at_any_point_of_a_save_leaves_a_whole_classifier(tmp_path: Path, forks: Forks, way: str) -> None:
     made(1).save(tmp_path / "count" / "saved")
-    (total,) = run_many(SETUP, SAVE, [(0, [str(tmp_path / "count" / "saved"), way])])
+    total = forks.run(SAVE, [str(tmp_path / "count" / "saved"), way])
     points = spread(total, 30 if STRESS else 4)
     for point in points:
-        made(1).save(tmp_path / f"{point}" / "saved")
-    killed = run_many(SETUP, SAVE, [(point, [str(tmp_path / f"{point}" / "saved"), way]) for point in points])
-    assert killed == [-1] * len(points)
-    for point in points:
         place = tmp_path / f"{point}"
+        made(1).save(place / "saved")
+        assert forks.run(SAVE, [str(place / "saved"), way], at=point) == -1
         assert mark_of(place / "saved") in (1, 2), f"killed at call {point}"
         made(3).save(place / "saved")
         assert mark_of(place / "saved") == 3

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -67,15 +68,16 @@ print(count)
 _FORKING = (
     _COUNTING
     + """
-calls, setup, work, cases = json.load(sys.stdin)
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)  # what the work prints does not mix with the answers
+calls, setup = json.loads(sys.stdin.readline())
 names = {"start": start}
 exec(compile(setup, "setup", "exec"), names)
-found = []
-for limit, arguments in cases:
+for line in sys.stdin:
+    limit, work, arguments = json.loads(line)
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        os.dup2(2, 1)
         sys.argv = ["work", *arguments]
         try:
             exec(compile(work, "work", "exec"), names)
@@ -89,8 +91,7 @@ for limit, arguments in cases:
     made = os.read(reading, 100)
     os.close(reading)
     code = os.waitstatus_to_exitcode(status)
-    found.append(int(made) if code == 0 else -1 if code == -signal.SIGKILL else None)
-print(json.dumps(found))
+    print(int(made) if code == 0 else -1 if code == -signal.SIGKILL else "failed", file=answers, flush=True)
 """
 )
 
@@ -112,21 +113,40 @@ def run_until_killed(work: str, arguments: Sequence[str], at: int, environment: 
     return int(done.stdout.split()[-1])
 
 
-def run_many(setup: str, work: str, cases: Sequence[tuple[int, Sequence[str]]]) -> list[int]:
-    """Like `run_until_killed`, for many (call to be killed at, arguments): `setup`, the imports, is done once.
+class Forks:
+    """Like `run_until_killed`, many times: one process does the imports (`setup`), each work is its forked child."""
 
-    Each case is a forked child of one process. `work` calls `start()` and finds its arguments in `sys.argv`.
-    """
-    content = json.dumps([_CALLS, setup, work, [[at, list(arguments)] for at, arguments in cases]])
-    done = subprocess.run(
-        [sys.executable, "-c", _FORKING],
-        input=content, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2],
-        env={**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    found: list[int] = json.loads(done.stdout.splitlines()[-1])
-    assert None not in found, done.stderr
-    return found
+    def __init__(self, setup: str) -> None:
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed by `close`)
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _FORKING],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True, cwd=Path(__file__).parents[2],
+            env={**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"},
+        )  # fmt: skip
+        self._say([_CALLS, setup])
+
+    def run(self, work: str, arguments: Sequence[str], at: int = 0) -> int:
+        """Run `work`, which calls `start()` and finds its arguments in `sys.argv`; kill it at call `at` (0: never).
+
+        Returns the number of calls that it made, or -1 if it was killed.
+        """
+        self._say([at, work, list(arguments)])
+        assert self._process.stdout is not None
+        answer = self._process.stdout.readline().strip()
+        if not answer or answer == "failed":
+            self._errors.seek(0)
+            raise AssertionError(self._errors.read()[-4000:])
+        return int(answer)
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
+        self._errors.close()
+
+    def _say(self, value: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(value) + "\n")
+        self._process.stdin.flush()
 
 
 def spread(total: int, kills: int) -> list[int]:

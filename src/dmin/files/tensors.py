@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +24,17 @@ def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Map
 
     ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     kept = dict(metadata or {})
-    write_atomic(path, save(ready, metadata={**kept, _DIGEST: _digest(ready, kept)}))
+    write_atomic(path, _in_order(save(ready, metadata={**kept, _DIGEST: _digest(ready, kept)})))
+
+
+def _in_order(content: bytes) -> bytes:
+    """The same file with its metadata sorted: safetensors writes them in random order; equal content gets equal bytes."""
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    written = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    written += b" " * (-len(written) % 8)  # as the format wants it: tensors begin at a multiple of 8
+    return len(written).to_bytes(8, "little") + written + content[8 + size :]
 
 
 def read_tensors(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
