@@ -75,9 +75,13 @@ def check(path: Path, file: str, read: Callable[[Path], Any], tmp_path: Path, *,
         refused = 0
         for seed in range(TIMES):
             copy = tmp_path / f"{seed}" / path.name
-            shutil.copytree(path, copy) if path.is_dir() else (copy.parent.mkdir(), shutil.copyfile(path, copy))
+            copy.parent.mkdir(parents=True)
+            if path.is_dir():
+                shutil.copytree(path, copy)
+            else:
+                shutil.copyfile(path, copy)
             changed = copy / file if path.is_dir() else copy
-            mutate_file(changed, Random(f"{path.name} {file} {seed}"))
+            mutate_file(changed, Random(f"{path.name} {file} {seed}"))  # noqa: S311
             try:
                 found = read(copy)
             except DminError as error:
@@ -98,7 +102,9 @@ def test_a_saved_classifier(places: Path, tmp_path: Path, file: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("file", ["head.json", "head.safetensors", "manifest.json", "tokenizer_config.json", "model.safetensors"])  # fmt: skip
+@pytest.mark.parametrize(
+    "file", ["head.json", "head.safetensors", "manifest.json", "tokenizer_config.json", "model.safetensors"]
+)
 def test_a_model(places: Path, tmp_path: Path, file: str) -> None:
     check(places / "head", file, head, tmp_path, bound=True)
 

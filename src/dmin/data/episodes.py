@@ -186,7 +186,10 @@ class EpisodeList:
     @classmethod
     def load(cls, path: Path, corpus: Corpus) -> EpisodeList:
         """Read a stored list; refuse one that was changed, or that belongs to another corpus."""
-        stored = read_document(path, EpisodesDocument)
+        try:
+            stored = read_document(path, EpisodesDocument)
+        except DataError as error:
+            raise DataError(f"{path} is not a list of episodes: {error}") from error
         episodes = tuple(
             Episode(tuple(item.classes), tuple(map(tuple, item.support)), tuple(map(tuple, item.query)))
             for item in stored.episodes

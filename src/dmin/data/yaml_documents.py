@@ -19,8 +19,9 @@ def parse_yaml(text: str, source: Path | str) -> Any:
     Raises:
         DataError: with the line, for what is not YAML, nested too deeply, multiplied by aliases, or given twice.
     """
-    loader = yaml.SafeLoader(text)
+    loader = None
     try:
+        loader = yaml.SafeLoader(text)  # (refuses control characters at once)
         node = loader.get_single_node()
         if node is None:
             return None
@@ -33,7 +34,8 @@ def parse_yaml(text: str, source: Path | str) -> Any:
     except (ValueError, TypeError, OverflowError, KeyError, AttributeError) as error:  # odd dates, numbers, keys
         raise DataError(f"{source} holds a value that cannot be read ({one_line(error)}); put it in quotes") from error
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()
 
 
 def _check(root: yaml.Node, source: Path | str) -> None:
