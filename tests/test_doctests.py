@@ -9,7 +9,14 @@ from types import ModuleType
 import pytest
 
 # The module that *defines* the object: doctest passes over what a package only imports.
-MODULES = ("dmin", "dmin.classifier.few_shot", "dmin.encoder.encoder", "dmin.routing.algorithm", "dmin.training.config")
+MODULES = (
+    "dmin",
+    "dmin.classifier.few_shot",
+    "dmin.encoder.encoder",
+    "dmin.files.names",
+    "dmin.routing.algorithm",
+    "dmin.training.config",
+)
 
 
 def examples(module: ModuleType) -> list[doctest.DocTest]:

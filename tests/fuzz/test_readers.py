@@ -45,7 +45,7 @@ def answer(texts: Sequence[str]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("kind", [*KINDS, ".parquet"])
 def test_mutated_files(tmp_path: Path, kind: str) -> None:
-    random, path = Random(13), tmp_path / f"x{kind}"  # noqa: S311 (mutations, not secrets)
+    random, path = Random(13), tmp_path / f"x{kind}"
     read = 0
     for number in range(COUNT):
         write(path)

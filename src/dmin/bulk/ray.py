@@ -210,7 +210,9 @@ def classify_files(
         if state.settings.backend != "torch":
             device = device or "cpu"  # the only one that ONNX computes on, also where the cluster has GPUs
         run = partial(ray_cluster.run, workers=workers, device=device, after_batch=after_batch)
-        encoder = state.settings.encoder if callable(state.settings.encoder) else None
+        encoder = (
+            state.settings.encoder
+        )  # not in the archive: a function, or a name that load does not follow by itself
         rows = _collect(run(Scorer, (archive, encoder, work), _items(missing)), len(missing))
     ledger.clean()
     return Outcome(len(missing), rows, len(before))

@@ -1,30 +1,98 @@
-"""A fitted classifier as a folder: JSON, safetensors, a card and, where it has one, its trained model; no pickle."""
+"""A fitted classifier as a folder: JSON, safetensors, a card and, where it has one, its trained model; no pickle.
+
+`manifest.json` binds the files to each other. Loading reads this folder and the package only: an encoder that the folder
+names, but does not hold, must be given again.
+"""
 
 from __future__ import annotations
 
-import shutil
 import tempfile
+import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
+import torch
+from pydantic import BaseModel, ConfigDict, Field, Strict
 
 from dmin.classifier.card import classifier_card
+from dmin.classifier.inputs import PRECOMPUTED
 from dmin.classifier.knowledge import ClassSupport
 from dmin.classifier.state import Settings, State, made_by, restore
 from dmin.errors import ConfigError, DataError, ModelError, StorageError
-from dmin.files import new_folder, read_json, read_tensors, write_atomic, write_json, write_tensors
+from dmin.files import (
+    MANIFEST,
+    check_document,
+    check_finite,
+    check_manifest,
+    check_replaceable,
+    new_folder,
+    read_json,
+    read_tensors,
+    reading_folder,
+    whole_folder,
+    write_atomic,
+    write_json,
+    write_manifest,
+    write_tensors,
+)
 from dmin.hub import fetch_folder, is_hub_id, send_folder
-from dmin.model.folder import model_folder
+from dmin.model.folder import copy_model, model_folder
+from dmin.model.head_file import HEAD, WEIGHTS, read_head
 
-FORMAT = 2
+FORMAT = 3  # 2 is that of version 0.1, without a manifest
+KIND = "classifier"
+DESCRIPTION = "classifier.json"
+VECTORS = "support.safetensors"
+OWN_FILES = (DESCRIPTION, VECTORS, "model/*")  # of a saved classifier, where no manifest lists them
 _KEPT = ("use_names", "keep_base", "unknown_label", "backend")
-_NEEDED = (
-    "model", "settings", "reject", "outside", "names_on", "name_weight", "descriptions", "encoder_name", "own_encoder",
-    "encoder", "head", "classes",
-)  # fmt: skip
 _BY_NAME = ("default", "nearest")  # models that come with the package: their name is enough
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Label = str | bool | int | Number
+# JSON has lists where Python has tuples.
+Threshold = Annotated[tuple[Label, Number], Strict(False)]
+Description = Annotated[tuple[Label, str], Strict(False)]
+StoredClass = Annotated[tuple[Label, list[str], bool], Strict(False)]  # label, rows, is the last row its name?
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+
+class RejectByLabel(_Document):
+    """Thresholds by label."""
+
+    by_label: list[Threshold]
+
+
+class SettingsDocument(_Document):
+    """The settings that are stored as they are."""
+
+    use_names: bool | Literal["auto"]
+    keep_base: bool
+    unknown_label: Label | None
+    backend: str
+
+
+class ClassifierDocument(_Document):
+    """The fields of `classifier.json`; those that a later version may add are ignored."""
+
+    format: int
+    model: Literal["default", "nearest"] | None  # None: the folder `model` beside it
+    settings: SettingsDocument
+    reject: Literal["auto"] | Number | RejectByLabel | None
+    outside: list[str] | list[list[Number]] | None
+    names_on: bool | None
+    name_weight: Number
+    descriptions: list[Description]
+    encoder_name: str | None
+    own_encoder: bool
+    encoder: str | None
+    head: str | None
+    classes: list[StoredClass]
 
 
 def save_state(state: State, folder: Path) -> None:
@@ -32,18 +100,38 @@ def save_state(state: State, folder: Path) -> None:
     for label in state.knowledge.labels:
         if not isinstance(label, str | int | float):
             raise DataError(f"label {label!r} is a {type(label).__name__}: only strings and numbers can be saved")
-    if folder.is_file():
-        raise StorageError(f"{folder} is a file: choose an empty or a new folder")
-    if folder.exists() and not (folder / "classifier.json").is_file() and any(folder.iterdir()):
-        raise StorageError(f"{folder} holds something else: choose an empty or a new folder")
-    with new_folder(folder) as part:
+    description = _description(state)
+    check_document(description, ClassifierDocument, "the classifier")  # what could not be read again is not written
+    check_replaceable(folder, DESCRIPTION)
+    with new_folder(folder, OWN_FILES) as part:
         if str(state.settings.model) not in _BY_NAME:
-            shutil.copytree(model_folder(state.settings.model), part / "model")
+            _copy_model(state, part / "model")
         entries = list(enumerate(state.knowledge.classes))
         tensors = {f"vectors.{number}": entry.vectors for number, entry in entries}
-        write_tensors(part / "support.safetensors", tensors | {f"prepared.{n}": entry.prepared for n, entry in entries})
-        write_json(part / "classifier.json", _description(state))
+        write_tensors(part / VECTORS, tensors | {f"prepared.{n}": entry.prepared for n, entry in entries})
+        write_json(part / DESCRIPTION, description)
         write_atomic(part / "README.md", classifier_card(state))
+        write_manifest(part, KIND)
+
+
+def _copy_model(state: State, target: Path) -> None:
+    """Copy the trained model; one that was trained anew meanwhile is not the one that made the vectors.
+
+    No lock is taken on it: it may lie beside the folder that is being written, whose lock this process holds already.
+    """
+    source = model_folder(state.settings.model)
+    copy_model(source, target)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # (of version 0.1: said when it was loaded)
+            stored = read_head(target)
+        tensors, _ = read_tensors(target / WEIGHTS)
+    except ModelError as error:
+        raise StorageError(f"cannot save the model {source}: {error}") from error
+    own, encoder = state.model.method.state_dict(), state.model.encoder
+    same = encoder is not None and stored.encoder_fingerprint == encoder.fingerprint and set(own) == set(tensors)
+    if not same or any(not torch.equal(own[name].cpu(), tensors[name].to(own[name].dtype)) for name in own):
+        raise StorageError(f"{source / HEAD} was replaced since this classifier was fitted: fit it again, then save it")
 
 
 def _description(state: State) -> dict[str, Any]:
@@ -61,7 +149,7 @@ def _description(state: State) -> dict[str, Any]:
         "names_on": state.names_on,
         "name_weight": state.knowledge.name_weight,
         "descriptions": [[label, text] for label, text in (settings.descriptions or {}).items()],
-        "encoder_name": encoder if isinstance(encoder, str) else None,
+        "encoder_name": encoder if isinstance(encoder, str) else None,  # for people, and to ask for it again
         "own_encoder": encoder is not None and not isinstance(encoder, str),
         **made_by(state.model),
         "classes": [[entry.label, list(entry.texts), entry.named] for entry in state.knowledge.classes],
@@ -69,47 +157,98 @@ def _description(state: State) -> dict[str, Any]:
 
 
 def load_state(path: str | Path, encoder: Any, device: str | None) -> State:
-    """Read what `save_state` wrote, from a folder or a hub id."""
+    """Read what `save_state` wrote, from a folder or a hub id.
+
+    Args:
+        path: the folder, or a hub id.
+        encoder: the encoder of a classifier that does not hold its own; names are not followed without it.
+        device: where to compute.
+    """
     folder = Path(path).expanduser()
-    if not folder.exists() and is_hub_id(path):
-        folder = fetch_folder(str(path), "classifier.json")
-    stored = _read_description(folder)
-    if stored["own_encoder"] != (encoder is not None):
-        needs = "give the same encoder to load" if stored["own_encoder"] else "it brings its own: leave out encoder"
-        raise ConfigError(f"{folder}: {needs}")
-    reject = stored["reject"]
-    settings = Settings(
-        model=stored["model"] or folder / "model",
-        encoder=encoder if encoder is not None else stored["encoder_name"],
-        descriptions=dict(stored["descriptions"]) or None,
-        reject=dict(reject["by_label"]) if isinstance(reject, dict) else reject,
-        outside=stored["outside"],
-        device=device,
-        **stored["settings"],
+    if not whole_folder(folder).exists() and is_hub_id(path):
+        folder = fetch_folder(str(path), DESCRIPTION)
+    with reading_folder(folder) as found:
+        stored = _read_description(found)
+        settings = Settings(
+            model=stored.model or found / "model",
+            encoder=_chosen_encoder(stored, encoder, folder),
+            descriptions=dict(stored.descriptions) or None,
+            reject=dict(stored.reject.by_label) if isinstance(stored.reject, RejectByLabel) else stored.reject,
+            outside=cast(Any, stored.outside),  # vectors where the encoder is "precomputed"
+            device=device,
+            **stored.settings.model_dump(),
+        )
+        classes = _read_classes(found, stored)
+        digests = {"encoder": stored.encoder, "head": stored.head}
+        try:
+            state = restore(settings, classes, stored.name_weight, stored.names_on, digests)
+        except ModelError as error:
+            raise ModelError(f"{folder}: {error}") from error
+    # A copy that a crash left is put back under the folder's name by the next save.
+    return (
+        state if found == folder else replace(state, settings=replace(settings, model=stored.model or folder / "model"))
     )
-    tensors, _ = read_tensors(folder / "support.safetensors")
-    classes = [
-        ClassSupport(label, tuple(texts), named, tensors[f"vectors.{number}"], tensors[f"prepared.{number}"])
-        for number, (label, texts, named) in enumerate(stored["classes"])
-    ]
-    try:
-        return restore(settings, classes, stored["name_weight"], stored["names_on"], stored)
-    except ModelError as error:
-        raise ModelError(f"{folder}: {error}") from error
 
 
-def _read_description(folder: Path) -> dict[str, Any]:
-    """The content of `classifier.json`, whole and of this format."""
+def _chosen_encoder(stored: ClassifierDocument, given: Any, folder: Path) -> Any:
+    """The encoder to load with: what the folder names is opened only where the caller gives it too."""
+    if stored.encoder_name == PRECOMPUTED and given in (None, PRECOMPUTED):
+        return PRECOMPUTED
+    if stored.own_encoder and given is None:
+        raise ConfigError(f"{folder}: give the same encoder to load")
+    if stored.encoder_name is not None and given is None:
+        name = stored.encoder_name
+        raise ConfigError(
+            f"{folder} was made with the encoder {name!r}, which it does not hold: give encoder={name!r} to load, if you "
+            "trust it"
+        )
+    if given is not None and not stored.own_encoder and stored.encoder_name is None:
+        raise ConfigError(f"{folder}: it brings its own: leave out encoder")
+    return given
+
+
+def _read_description(folder: Path) -> ClassifierDocument:
+    """The content of `classifier.json`, whole, checked, and bound to the files beside it."""
     try:
-        stored: dict[str, Any] = read_json(folder / "classifier.json")
+        stored = read_json(folder / DESCRIPTION)
     except DataError as error:
         raise ModelError(f"{folder} holds no saved classifier: {error}") from error
-    if stored.get("format") != FORMAT:
-        raise ModelError(f"{folder}: classifier format {stored.get('format')!r}; this version reads format {FORMAT}")
-    missing = [name for name in _NEEDED if name not in stored]
-    if missing:
-        raise ModelError(f"{folder}: classifier.json lacks {', '.join(missing)}; was it changed by hand?")
-    return stored
+    version = stored.get("format") if isinstance(stored, dict) else None
+    if version not in (2, FORMAT):
+        raise ModelError(f"{folder}: classifier format {version!r}; this version reads formats 2 and {FORMAT}")
+    if version == FORMAT or (folder / MANIFEST).exists():
+        check_manifest(folder, KIND, (DESCRIPTION, VECTORS), ("model/*",))
+    else:
+        warnings.warn(
+            f"{folder} was saved by version 0.1, without digests of its files: save it again to protect it",
+            stacklevel=5,
+        )
+    try:
+        return check_document(stored, ClassifierDocument, str(folder / DESCRIPTION))
+    except DataError as error:
+        raise ModelError(str(error)) from error
+
+
+def _read_classes(folder: Path, stored: ClassifierDocument) -> list[ClassSupport]:
+    """Classes with their vectors; a `ModelError` where the two files do not fit each other."""
+    tensors, _ = read_tensors(folder / VECTORS)
+    check_finite(tensors, folder / VECTORS)
+    labels = [label for label, _, _ in stored.classes]
+    if len(set(labels)) < len(labels):
+        raise ModelError(f"{folder / DESCRIPTION}: a class is there twice")
+    widths = set()
+    classes = []
+    for number, (label, texts, named) in enumerate(stored.classes):
+        vectors, prepared = (tensors.get(f"{kind}.{number}") for kind in ("vectors", "prepared"))
+        if vectors is None or prepared is None or vectors.ndim != 2 or vectors.shape[0] != len(texts) or not texts:
+            raise ModelError(f"{folder}: {VECTORS} does not fit {DESCRIPTION} (class {label!r})")
+        if prepared.ndim != 2 or len(prepared) != len(vectors):
+            raise ModelError(f"{folder}: {VECTORS} does not fit {DESCRIPTION} (class {label!r})")
+        widths.add((vectors.shape[1], prepared.shape[1]))
+        classes.append(ClassSupport(label, tuple(texts), named, vectors, prepared))
+    if len(widths) > 1:
+        raise ModelError(f"{folder / VECTORS}: its vectors have several widths")
+    return classes
 
 
 def _plain(value: Any) -> Any:

@@ -45,6 +45,7 @@ def ablate(
     from dmin.data.columns import data_stem
     from dmin.evaluation.ablation import PAPER_ROWS, PLUS_ROWS, READING_ROWS
     from dmin.evaluation.comparison_plan import ComparisonPlan
+    from dmin.files import safe_name
     from dmin.training import load_config
 
     given: dict[str, Any] = {"tune": tune or "none", "stage2.episodes": train_episodes}
@@ -57,4 +58,4 @@ def ablate(
         reference=method,
     )  # fmt: skip
     named = f"ablate-{data_stem(data)}" + ("-plus" if method == "dmin-plus" else "")
-    run_plan(plan, out or Path("runs") / named, "Ablation")
+    run_plan(plan, out or Path("runs") / safe_name(named), "Ablation")

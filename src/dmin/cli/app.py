@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import typer
@@ -74,9 +75,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command; a user's error is one line on standard error. Returns the exit code."""
     command = typer.main.get_command(app)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if any(pair in (("--out", ""), ("--output", "")) for pair in pairwise(words)) or {"--out=", "--output="} & {*words}:
+        return _complain("--out is empty: name a file or a folder")  # pathlib would take it for the current folder
     try:
         code = command.main(
-            args=plugins_first(sys.argv[1:] if arguments is None else arguments),
+            args=plugins_first(words),
             prog_name="dmin",
             standalone_mode=False,
         )

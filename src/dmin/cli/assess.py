@@ -80,6 +80,7 @@ def assess_files(given: AssessmentOptions) -> None:
     """Fit or load the classifier, measure it, write the results and print them."""
     from dmin.data.readers import read_corpus
     from dmin.evaluation.assess import assess as measure
+    from dmin.files import safe_name
 
     with plain_warnings():
         classifier = open_classifier(
@@ -93,7 +94,7 @@ def assess_files(given: AssessmentOptions) -> None:
         )
         found = measure(classifier, test, _texts(given.outside, given.text_column, given.encoding))
     source = given.examples.stem if given.examples else Path(given.model).name
-    folder = given.out or Path("runs") / f"{source}-{given.test.stem}"
+    folder = given.out or Path("runs") / safe_name(f"{source}-{given.test.stem}")
     found.write(folder)
     _print_accuracy(found)
     _print_refusal(found)

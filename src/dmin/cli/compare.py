@@ -72,6 +72,7 @@ def compare(
 
     from dmin.data.columns import data_stem, split_names
     from dmin.evaluation.comparison_plan import ComparisonPlan, standard_rows
+    from dmin.files import safe_name
 
     given = {"tune": tune, "encoder": encoder, "stage2.episodes": train_episodes}
     base = _settings(given | file_settings(text_column, label_column, encoding), settings, preset)
@@ -85,7 +86,7 @@ def compare(
         base, tuple(sets), chosen, rows, tuple(numbers(way, "--way")), tuple(numbers(shot, "--shot")),
         seeds, count, "raw" if start == "raw" else "stage1", reference, names,
     )  # fmt: skip
-    folder = out or Path("runs") / ("compare-" + "-".join(map(data_stem, sets)))
+    folder = out or Path("runs") / safe_name("compare-" + "-".join(map(data_stem, sets)))
     run_plan(plan, folder, "Comparison")
 
 

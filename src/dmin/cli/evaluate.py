@@ -144,6 +144,7 @@ def _open(name: str, given: EpisodeOptions) -> tuple[TrainedModel, EvaluationPla
     from dmin.data.columns import with_columns
     from dmin.evaluation import EvaluationPlan
     from dmin.evaluation.runs import open_run
+    from dmin.files import safe_name
 
     data = with_columns(given.data, encoding=given.encoding) if given.data else None
     opened = open_run(
@@ -157,7 +158,7 @@ def _open(name: str, given: EpisodeOptions) -> tuple[TrainedModel, EvaluationPla
     plan = EvaluationPlan(
         corpus, opened.split_name, opened.split, ways, shots, given.episodes, given.queries, given.part
     )
-    return model, plan, given.out or (opened.folder if opened.own_data else opened.folder / corpus.name)
+    return model, plan, given.out or (opened.folder if opened.own_data else opened.folder / safe_name(corpus.name))
 
 
 def _print_unknown(rows: list[dict[str, float]], folder: Path) -> None:

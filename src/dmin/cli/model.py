@@ -55,17 +55,18 @@ def head(
     from dataclasses import replace
 
     from dmin.encoder import Encoder
-    from dmin.files import write_atomic
+    from dmin.files import check_replaceable
     from dmin.model import TrainedModel, load_model
     from dmin.model.card import model_card, read_cells
     from dmin.model.folder import save_head
 
+    check_replaceable(out, "head.json")
     trained = load_model(run)
     if trained.encoder.fingerprint != Encoder("default", pooling=trained.info.pooling).fingerprint:
         raise ConfigError(f"{run}: its encoder was tuned; a head alone works with the embedded encoder only")
     kept = replace(trained.info, max_length=max_length or trained.info.max_length)
-    save_head(out, TrainedModel(trained.encoder, trained.method, kept), half=True)
-    write_atomic(out / "README.md", model_card(kept, read_cells(Path(run)), _notes(notes)))
+    card = model_card(kept, read_cells(Path(run)), _notes(notes))
+    save_head(out, TrainedModel(trained.encoder, trained.method, kept), card)
     typer.echo(f"written: {out}")
 
 

@@ -96,11 +96,12 @@ def _resolve(
 def default_folder(config: TrainConfig) -> Path:
     """runs/DATA-SPLIT-METHOD-CwayKshot."""
     from dmin.data.columns import data_stem
+    from dmin.files import safe_name
 
     split = config.split or (f"seed{config.split_seed}" if config.split_seed is not None else "")
     parts = [data_stem(config.data), split, config.method, f"{config.way}way{config.shot}shot"]
     tuned = [] if config.tune == "none" else [config.tune]
-    return Path("runs") / "-".join(part for part in [*parts, *tuned] if part)
+    return Path("runs") / safe_name("-".join(part for part in [*parts, *tuned] if part))
 
 
 def _run(config: TrainConfig, folder: Path, *, resume: bool, overwrite: bool) -> None:

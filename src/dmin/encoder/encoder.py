@@ -17,7 +17,7 @@ from dmin.encoder.cutting import MOST_CHARACTERS, beginning, window
 from dmin.encoder.network import EncoderNetwork, TokenBatch
 from dmin.encoder.onnx import FILES, OnnxNetwork, check_backend, export_onnx
 from dmin.encoder.pretrained import DEFAULT, cache_folder, choose_pooling, load, quiet_transformers, resolve
-from dmin.errors import ConfigError, DataError
+from dmin.errors import ConfigError, DataError, ModelError, one_line
 from dmin.progress import progress
 
 FloatArray = np.ndarray[Any, np.dtype[np.float32]]
@@ -61,16 +61,22 @@ class Encoder:
         self.backend = backend
         tokenizer, backbone = load(name)
         self.tokenizer = tokenizer
-        # Its own truncation and padding are switched off here, once, and never touched again: they are state that all
-        # threads of a process share. `tokenize` cuts long texts itself.
-        self.tokenizer.backend_tokenizer.no_truncation()
-        self.tokenizer.backend_tokenizer.no_padding()
-        limit = int(getattr(backbone.config, "max_position_embeddings", max_length) or max_length)
-        self.max_length = min(max_length, limit, int(tokenizer.model_max_length))
         self.batch_size = batch_size
-        kinds = ("cls_token_id", "sep_token_id", "bos_token_id", "eos_token_id")
-        marks = [int(getattr(tokenizer, kind)) for kind in kinds if getattr(tokenizer, kind, None) is not None]
-        self.network = EncoderNetwork(backbone, choose_pooling(name, pooling), int(tokenizer.pad_token_id or 0), marks)
+        chosen = choose_pooling(name, pooling)
+        try:
+            # Its own truncation and padding are switched off here, once, and never touched again: they are state that all
+            # threads of a process share. `tokenize` cuts long texts itself.
+            self.tokenizer.backend_tokenizer.no_truncation()
+            self.tokenizer.backend_tokenizer.no_padding()
+            limit = int(getattr(backbone.config, "max_position_embeddings", max_length) or max_length)
+            self.max_length = min(max_length, limit, int(tokenizer.model_max_length))
+            kinds = ("cls_token_id", "sep_token_id", "bos_token_id", "eos_token_id")
+            marks = [int(getattr(tokenizer, kind)) for kind in kinds if getattr(tokenizer, kind, None) is not None]
+            self.network = EncoderNetwork(backbone, chosen, int(tokenizer.pad_token_id or 0), marks)
+            if self.max_length < 1 or self.network.width < 1:
+                raise ValueError(f"max_length {self.max_length}, width {self.network.width}")
+        except (AttributeError, TypeError, ValueError, OverflowError) as error:
+            raise ModelError(f"the encoder {name!r} has a damaged configuration: {one_line(error)}") from error
         self.network.to(choose_device(device if backend == "torch" else "cpu")).eval()
         self._said_truncated = False
         self._fingerprint: str | None = None
@@ -165,8 +171,13 @@ class Encoder:
             return self._encode_onnx(rows, show_progress)
         vectors = np.empty((len(rows), self.width), dtype=np.float32)
         for batch in self._batches(rows, show_progress):
-            vectors[batch] = self.network([rows[index] for index in batch]).float().cpu().numpy()
-        return vectors
+            try:
+                vectors[batch] = self.network([rows[index] for index in batch]).float().cpu().numpy()
+            except (IndexError, ValueError) as error:
+                raise ModelError(
+                    f"the encoder {self.name!r}: tokenizer and weights do not fit each other: {one_line(error)}"
+                ) from error
+        return self._checked(vectors)
 
     def _encode_onnx(self, rows: Sequence[Sequence[int]], show: bool) -> FloatArray:
         """Encode on ONNX Runtime, one batch per thread: faster than several threads that share one batch."""
@@ -184,7 +195,20 @@ class Encoder:
         with progress("encoding", len(rows), unit="texts", show=show) as advance, workers:
             for done in workers.map(fill, batches):
                 advance(done)
+        return self._checked(vectors)
+
+    def _checked(self, vectors: FloatArray) -> FloatArray:
+        """The vectors, none of which may hold NaN or infinity: a score made of them would be silently wrong."""
+        if not np.isfinite(vectors).all():
+            index = int(np.argwhere(~np.isfinite(vectors))[0, 0])
+            raise ModelError(
+                f"the encoder {self.name!r} gave NaN or infinity for text {index}: are its weights damaged?"
+            )
         return vectors
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and copies: everything but the ONNX session, which is opened again when it is needed."""
+        return {**self.__dict__, "_onnx": None}
 
     def token_states(self, rows: Sequence[Sequence[int]], *, show_progress: bool = False) -> list[Tensor]:
         """The last hidden states of each text's tokens, [t, d] each."""

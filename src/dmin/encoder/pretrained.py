@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from dmin.errors import ConfigError, ModelError, one_line
-from dmin.files import file_digest
+from dmin.errors import ConfigError, DataError, ModelError, one_line
+from dmin.files import check_finite, file_digest, read_json, short
 from dmin.hub import hub_reachable
 
 Pooling = Literal["cls", "mean", "layers"]
@@ -51,11 +51,15 @@ def load(name: str) -> tuple[Any, Any]:
             network = AutoModel.from_pretrained(
                 source, local_files_only=local, trust_remote_code=False, use_safetensors=True
             )
-    except Exception as error:
+    except BaseException as error:  # (a damaged tokenizer.json can panic in Rust, which is no Exception)
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         raise ModelError(f"cannot load the encoder {name!r}: {type(error).__name__}: {one_line(error)}") from error
     if not getattr(tokenizer, "is_fast", False):
         raise ModelError(f"the encoder {name!r} has no fast tokenizer (tokenizer.json)")
-    return tokenizer, network.eval().float()
+    network = network.eval().float()
+    check_finite(network.state_dict(), f"the encoder {name!r}")
+    return tokenizer, network
 
 
 def resolve(name: str) -> tuple[str, bool]:
@@ -124,6 +128,24 @@ def _check_folder(folder: Path) -> None:
         pickled = (folder / "pytorch_model.bin").is_file()
         hint = " (pytorch_model.bin is not read: save it as safetensors)" if pickled else ""
         raise ModelError(f"{folder} has no weights: a model.safetensors is needed{hint}")
+    if (folder / "adapter_config.json").exists():  # transformers would fetch the model that it names
+        raise ModelError(f"{folder} holds an adapter for another model: merge the two, and give the merged folder")
+    for index in folder.glob("*.index.json"):
+        _check_shards(index)
+
+
+def _check_shards(index: Path) -> None:
+    """Refuse an index of divided weights that names a file outside of its folder."""
+    try:
+        stored = read_json(index)
+    except DataError as error:
+        raise ModelError(str(error)) from error
+    shards = stored.get("weight_map") if isinstance(stored, dict) else None
+    if not isinstance(shards, dict):
+        raise ModelError(f"{index} lacks its 'weight_map'")
+    for name in shards.values():
+        if not isinstance(name, str) or Path(name).name != name or "\\" in name or not name.endswith(".safetensors"):
+            raise ModelError(f"{index} names {short(name)}, which is not a safetensors file of its folder")
 
 
 @contextmanager

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import BaseModel, ConfigDict, Field
+
+from dmin.files import read_document
 from dmin.methods import method_class
-from dmin.model.folder import HeadInfo
+from dmin.model.head_file import HeadInfo
 
 _SHOWN = 12
 
@@ -54,10 +56,34 @@ def model_card(info: HeadInfo, cells: list[Mapping[str, Any]] | None = None, not
     return "\n".join(parts)
 
 
+class CellDocument(BaseModel):
+    """A cell of `summary.json`; fields that a later version may add are ignored."""
+
+    model_config = ConfigDict(strict=True)
+
+    method: str
+    way: int
+    shot: int
+    episodes: int
+    accuracy: Annotated[float, Field(ge=0, le=1)]
+    ci95: float
+
+
+class SummaryDocument(BaseModel):
+    """What is read of `summary.json`."""
+
+    model_config = ConfigDict(strict=True)
+
+    method: str
+    data: str
+    split: str
+    cells: list[CellDocument]
+
+
 def read_cells(run: Path) -> list[Mapping[str, Any]] | None:
     """The cells of a run's `summary.json`, if it was evaluated."""
     path = run / "summary.json"
-    return json.loads(path.read_text(encoding="utf-8")).get("cells") if path.is_file() else None
+    return [cell.model_dump() for cell in read_document(path, SummaryDocument).cells] if path.is_file() else None
 
 
 def _value(value: Any) -> str:

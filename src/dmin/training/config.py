@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -12,8 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from dmin.data.columns import split_names
 from dmin.data.yaml_documents import parse_yaml
 from dmin.errors import ConfigError, DataError, nearest_name, one_line, unknown_name
+from dmin.files import short
 
 Tune = Literal["full", "lora", "none"]
+_MOST_BYTES = 1 << 20  # of a file of settings
+_MOST_SEED = 2**63 - 1
 
 # Settings by name: the paper's own two, for whoever has its data and a GPU.
 _PAPER: dict[str, Any] = {
@@ -94,7 +99,9 @@ class TrainConfig(_Settings):
     data: str = Field(default="starter", description="a named set, a file, or a Hugging Face id; several by commas")
     exclude: tuple[str, ...] = Field(default=(), description="labelled files whose texts are left out of the data")
     split: str | None = Field(default=None, description="a class split of the data, by name")
-    split_seed: int | None = Field(default=None, description="draw a class split by this seed instead")
+    split_seed: int | None = Field(
+        default=None, ge=0, le=_MOST_SEED, description="draw a class split by this seed instead"
+    )
     split_sizes: tuple[int, int, int] | None = Field(
         default=None, description="train, valid and test classes of a drawn split"
     )
@@ -129,7 +136,7 @@ class TrainConfig(_Settings):
     test_episodes: int = Field(default=300, ge=0, description="episodes of the test classes for the closing evaluation")
     tensorboard: bool = Field(default=False, description="write TensorBoard logs (extra)")
     device: str | None = None
-    seed: int = 0
+    seed: int = Field(default=0, ge=0, le=_MOST_SEED, description="of all random draws")
 
     @field_validator("base_classes", mode="before")
     @classmethod
@@ -151,6 +158,12 @@ class TrainConfig(_Settings):
             raise ValueError("three numbers are needed, train/valid/test, like 40/12/14")
         return sizes
 
+    @property
+    def digest(self) -> str:
+        """Identifies the settings; those at their defaults do not count, so that later versions may add some."""
+        content = json.dumps(self.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()
+
     def to_yaml(self) -> str:
         """The settings as YAML text that `load_config` reads back."""
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
@@ -164,8 +177,9 @@ def load_config(
     Raises:
         ConfigError: one line that names the key and what it takes.
     """
-    values: dict[str, Any] = _read_yaml(path) if path is not None else {}
-    for key, value in {**preset(preset_name), **flatten(values), **(overrides or {})}.items():
+    stored = _read_yaml(path) if path is not None else {}
+    values: dict[str, Any] = {}
+    for key, value in {**preset(preset_name), **flatten(stored), **(overrides or {})}.items():
         target = values
         *sections, last = key.split(".")
         for section in sections:
@@ -220,10 +234,14 @@ def known_keys(model: type[BaseModel] = TrainConfig, prefix: str = "") -> list[s
 
 def _read_yaml(path: Path) -> dict[str, Any]:
     try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise ConfigError(f"{path} has {path.stat().st_size:,} bytes: too many for a file of settings")
         values = parse_yaml(path.read_text(encoding="utf-8"), path)
     except FileNotFoundError as error:
         raise ConfigError(f"no such configuration file: {path}") from error
-    except (OSError, UnicodeDecodeError, DataError) as error:
+    except DataError as error:
+        raise ConfigError(str(error)) from error
+    except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {one_line(error)}") from error
     if not isinstance(values, dict | None):
         raise ConfigError(f"{path}: settings as 'key: value' lines are needed")
@@ -232,9 +250,9 @@ def _read_yaml(path: Path) -> dict[str, Any]:
 
 def _explain(error: ValidationError, path: Path | None) -> str:
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
+    where = ".".join(str(part)[:100] for part in first["loc"])
     source = f"{path}: " if path else ""
     if first["type"] == "extra_forbidden":
         near = nearest_name(where, known_keys())
         return f"{source}unknown setting {where!r}" + (f": did you mean {near!r}?" if near else "")
-    return f"{source}setting {where!r} = {first['input']!r}: {first['msg']}"
+    return f"{source}setting {where!r} = {short(first['input'])}: {one_line(first['msg'])}"
