@@ -132,7 +132,7 @@ def open_place(address: str) -> Place:
     from pyarrow import ArrowInvalid, fs
 
     if "://" not in address:
-        return Place(fs.LocalFileSystem(), str(Path(os.path.abspath(Path(address).expanduser()))))  # noqa: PTH100 (no links)
+        return Place(fs.LocalFileSystem(), str(Path(os.path.abspath(user_path(address)))))  # noqa: PTH100 (no links)
     try:
         filesystem, path = fs.FileSystem.from_uri(address)
     except ArrowInvalid:

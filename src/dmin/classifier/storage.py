@@ -14,7 +14,7 @@ from dmin.classifier.card import classifier_card
 from dmin.classifier.knowledge import ClassSupport
 from dmin.classifier.state import Settings, State, made_by, restore
 from dmin.errors import ConfigError, DataError, ModelError, StorageError
-from dmin.files import new_folder, read_json, read_tensors, write_atomic, write_json, write_tensors
+from dmin.files import new_folder, read_json, read_tensors, user_path, write_atomic, write_json, write_tensors
 from dmin.hub import fetch_folder, is_hub_id, send_folder
 from dmin.model.folder import model_folder
 
@@ -70,7 +70,7 @@ def _description(state: State) -> dict[str, Any]:
 
 def load_state(path: str | Path, encoder: Any, device: str | None) -> State:
     """Read what `save_state` wrote, from a folder or a hub id."""
-    folder = Path(path).expanduser()
+    folder = user_path(path)
     if not folder.exists() and is_hub_id(path):
         folder = fetch_folder(str(path), "classifier.json")
     stored = _read_description(folder)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from typing import Any
 
 import typer
@@ -22,12 +24,13 @@ from dmin.cli.figure import figure
 from dmin.cli.model import model
 from dmin.cli.plugins import HELP, ListsMethods, plugins_first, use_plugins
 from dmin.cli.train import train
-from dmin.errors import DminError, TrainingInterruptedError, nearest_name, one_line
+from dmin.errors import DminError, TrainingInterruptedError, nearest_name, one_line, printable
 
 # Typer carries its own copy of click in some versions: its base class of usage errors is found through typer.
 ClickError: type[Any] = typer.BadParameter.__mro__[2]
 STOPPED = 130  # the exit code of a command that was stopped on request
 LONGEST_MESSAGE = 2000  # characters
+LONGEST_NAME = 200
 
 app = typer.Typer(
     name="dmin",
@@ -68,7 +71,9 @@ def options(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and leave with its exit code: 0 done, 2 a user's error, 130 stopped on request."""
     calm_threads()
-    sys.exit(run(arguments))
+    encode_anything()
+    code = run(arguments)
+    sys.exit(finish_output(code))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -95,7 +100,30 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         typer.echo("stopped", err=True)
         return STOPPED
+    except OSError as error:  # the last line of defence: the system refused a file, a name or a device
+        return _complain(_system_message(error))
+    except RecursionError:
+        return _complain("something that was given is nested too deeply")
     return 0
+
+
+def encode_anything() -> None:
+    """Let standard output and error escape what the locale's encoding has no sign for, in place of a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def finish_output(code: int) -> int:
+    """Write out what is printed so far; where that fails (a full disk, /dev/full), say so and give another exit code."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries, and complains, once more
+        if error.errno == errno.EPIPE:
+            return code
+        return _complain(f"cannot write to standard output: {one_line(error)}")
+    return code
 
 
 def calm_threads() -> None:
@@ -113,6 +141,12 @@ def calm_threads() -> None:
 def _complain(message: str) -> int:
     typer.echo("error: " + one_line(message, LONGEST_MESSAGE), err=True)
     return 2
+
+
+def _system_message(error: OSError) -> str:
+    """The reason that the system gives, with the file if it names one."""
+    places = [printable(str(name))[:LONGEST_NAME] for name in (error.filename, error.filename2) if name is not None]
+    return ", ".join(places) + (": " if places else "") + one_line(error)
 
 
 def _usage_message(error: Any) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dmin.cli import options
-from dmin.cli.common import open_classifier, plain_warnings
+from dmin.cli.common import echo, open_classifier, plain_warnings
 
 if TYPE_CHECKING:
     from dmin.evaluation.assess import Assessment
@@ -92,7 +92,7 @@ def assess_files(given: AssessmentOptions) -> None:
     _print_accuracy(found)
     _print_refusal(found)
     _print_classes(found)
-    typer.echo(f"written: {folder / 'assessment.json'}, reliability.png, confusion.png")
+    echo(f"written: {folder / 'assessment.json'}, reliability.png, confusion.png")
 
 
 def _texts(path: Path | None, column: str) -> list[str]:
@@ -107,21 +107,19 @@ def _print_accuracy(found: Assessment) -> None:
     from dmin.evaluation.quality import harmonic_mean
     from dmin.methods import method_class
 
-    typer.echo(
-        f"{found.classes} classes, {found.examples} examples, {found.texts} texts answered in {found.seconds:.1f} s"
-    )
-    typer.echo(f"accuracy {100 * found.quality.accuracy:.1f} %, macro-F1 {100 * found.quality.macro_f1:.1f} %")
+    echo(f"{found.classes} classes, {found.examples} examples, {found.texts} texts answered in {found.seconds:.1f} s")
+    echo(f"accuracy {100 * found.quality.accuracy:.1f} %, macro-F1 {100 * found.quality.macro_f1:.1f} %")
     if found.unrefused != found.quality.accuracy:
-        typer.echo(f"  without refusal: {100 * found.unrefused:.1f} %")
+        echo(f"  without refusal: {100 * found.unrefused:.1f} %")
     for name, accuracy in found.beside.items():
-        typer.echo(f"  for comparison, {method_class(name).title}: {100 * accuracy:.1f} %")
-    typer.echo(
+        echo(f"  for comparison, {method_class(name).title}: {100 * accuracy:.1f} %")
+    echo(
         f"probabilities: expected calibration error {100 * found.reliability.error:.1f} % "
         f"(before calibration {100 * found.uncalibrated.error:.1f} %)"
     )
     if found.base_and_novel:
         base, novel = found.base_and_novel
-        typer.echo(
+        echo(
             f"texts of base classes {100 * base:.1f} %, of your own {100 * novel:.1f} %, harmonic mean "
             f"{100 * harmonic_mean(base, novel):.1f} %"
         )
@@ -130,23 +128,23 @@ def _print_accuracy(found: Assessment) -> None:
 def _print_refusal(found: Assessment) -> None:
     if found.separation:
         apart = found.separation
-        typer.echo(
+        echo(
             f"{apart.strangers} out-of-scope texts: AUROC {apart.auroc:.3f}, FPR at 95 % TPR {100 * apart.fpr95:.1f} %"
         )
     if found.refused and found.threshold is not None:
         known, unknown = found.refused
-        typer.echo(
+        echo(
             f"  refused below {found.threshold:.2f}: {100 * unknown:.1f} % of them; false rejections: "
             f"{100 * known:.1f} % of the others"
         )
 
 
 def _print_classes(found: Assessment) -> None:
-    typer.echo("hardest classes:")
+    echo("hardest classes:")
     for label, row in list(found.quality.classes.items())[:LISTED]:
-        typer.echo(f"  {label}: F1 {100 * row.f1:.0f} %, {100 * row.recall:.0f} % of its {row.texts} texts found")
+        echo(f"  {label}: F1 {100 * row.f1:.0f} %, {100 * row.recall:.0f} % of its {row.texts} texts found")
     confused = [(true, answer, n) for (true, answer), n in found.quality.confusion.most_common() if true != answer]
     if confused:
-        typer.echo("most frequent confusions:")
+        echo("most frequent confusions:")
         for true, answer, count in confused[:LISTED]:
-            typer.echo(f"  {true} answered as {answer}: {count}")
+            echo(f"  {true} answered as {answer}: {count}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dmin.cli import options
-from dmin.cli.common import open_classifier, plain_warnings
+from dmin.cli.common import echo, open_classifier, plain_warnings
 from dmin.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def classify(
             _bulk(lambda batch: answer_fields(classifier, batch, top_k, explain), source, output, text_column, resume)
         for text in texts or ():
             answer = answer_fields(classifier, [text], top_k)[0] if not explain else {}
-            typer.echo(_line(answer, text) if answer else str(classifier.explain(text)))
+            echo(_line(answer, text) if answer else str(classifier.explain(text)))
 
 
 def _check(texts: Sequence[str], source: str | None, output: str | None, resume: bool, top_k: int) -> None:
@@ -117,11 +117,11 @@ def _bulk(
     if output is None:
         for lines in answer_batches(records, answer, column):
             for line in lines:
-                typer.echo(json_line(line))
+                echo(json_line(line))
         return
     with progress("classifying", None, unit="rows") as advance:
         rows = classify_file(records, Path(output), answer, column=column, resume=resume, after_batch=advance)
-    typer.echo(f"{rows} rows written: {output}", err=True)
+    echo(f"{rows} rows written: {output}", err=True)
 
 
 def _check_engine(engine: Engine, source: str | None, output: str | None, workers: int | None) -> None:
@@ -143,7 +143,7 @@ def _distributed(classifier: FewShotClassifier, source: str, output: str, **sett
         done = classify_files(classifier, source, output, after_batch=advance, **settings)
     speed = f", {done.rows / (time.perf_counter() - start):.0f} rows/s" if done.rows else ""
     before = f" ({done.before} were there already)" if done.before else ""
-    typer.echo(f"{done.rows} rows in {done.files} files written{speed}{before}: {output}", err=True)
+    echo(f"{done.rows} rows in {done.files} files written{speed}{before}: {output}", err=True)
 
 
 def _line(fields: dict[str, Any], text: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dmin.cli import options
-from dmin.cli.common import plain_warnings
+from dmin.cli.common import echo, plain_warnings, print_table
 from dmin.errors import DataError
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ def list_sets() -> None:
     Examples:
       dmin data list
     """
-    from rich.console import Console
     from rich.table import Table
 
     from dmin.data.catalog import CATALOG, DATA_VARIABLE, is_here
@@ -36,10 +35,8 @@ def list_sets() -> None:
     for entry in CATALOG.values():
         here = "built in" if entry.name == "starter" else "yes" if is_here(entry.name) else "no"
         table.add_row(entry.name, here, entry.about)
-    Console().print(table)
-    typer.echo(
-        f"Named sets are looked for in ${DATA_VARIABLE}/NAME/texts.jsonl. A path to a file works everywhere too."
-    )
+    print_table(table)
+    echo(f"Named sets are looked for in ${DATA_VARIABLE}/NAME/texts.jsonl. A path to a file works everywhere too.")
 
 
 @data.command()
@@ -61,13 +58,13 @@ def info(
     with plain_warnings():
         corpus = load_corpus(name, text_column=text_column, label_column=label_column)
     report = check_corpus(corpus, 1)
-    typer.echo(f"{corpus.name}: {report.texts} texts, {report.classes} classes, {report.mean_words:.1f} words per text")
-    typer.echo(f"texts per class: {report.smallest[1]} / {report.median:g} / {report.largest[1]} (min / median / max)")
+    echo(f"{corpus.name}: {report.texts} texts, {report.classes} classes, {report.mean_words:.1f} words per text")
+    echo(f"texts per class: {report.smallest[1]} / {report.median:g} / {report.largest[1]} (min / median / max)")
     for split_name, split in corpus.splits.items():
         chosen = " (default)" if split_name == corpus.default_split else ""
-        typer.echo(f"split {split_name}: {len(split.train)}/{len(split.valid)}/{len(split.test)} classes{chosen}")
+        echo(f"split {split_name}: {len(split.train)}/{len(split.valid)}/{len(split.test)} classes{chosen}")
     if not corpus.splits:
-        typer.echo("no class splits of its own: use --split-seed and --split-sizes")
+        echo("no class splits of its own: use --split-seed and --split-sizes")
 
 
 @data.command()
@@ -106,21 +103,21 @@ def check(
 
         with plain_warnings():
             classifier = FewShotClassifier().fit(corpus.examples)
-            typer.echo(f"\nby meaning: {classifier.check()}")
+            echo(f"\nby meaning: {classifier.check()}")
 
 
 def _print_report(report: CorpusReport, needed: str) -> None:
-    typer.echo(f"{report.texts} texts, {report.classes} classes; {report.mean_words:.1f} words per text")
+    echo(f"{report.texts} texts, {report.classes} classes; {report.mean_words:.1f} words per text")
     (small, fewest), (large, most) = report.smallest, report.largest
-    typer.echo(f"smallest class: {small} ({fewest}), largest: {large} ({most})")
-    typer.echo(f"shortest text: {report.shortest[:80]!r}")
-    typer.echo(f"longest text ({len(report.longest.split())} words): {report.longest[:80]!r}")
+    echo(f"smallest class: {small} ({fewest}), largest: {large} ({most})")
+    echo(f"shortest text: {report.shortest[:80]!r}")
+    echo(f"longest text ({len(report.longest.split())} words): {report.longest[:80]!r}")
     _findings("duplicates", [f"{times} x {text[:60]!r} in {label}" for text, label, times in report.duplicates])
     _findings(
         "texts under two labels", [f"{text[:60]!r}: {', '.join(labels)}" for text, labels in report.contradictions]
     )
     _findings(f"classes with fewer than {needed} texts", [f"{label} ({size})" for label, size in report.too_small])
-    typer.echo("no problems found" if not report.problems else f"{report.problems} findings")
+    echo("no problems found" if not report.problems else f"{report.problems} findings")
 
 
 @data.command()
@@ -136,14 +133,14 @@ def cache(clear: Annotated[bool, typer.Option("--clear", help="Remove all cached
 
     store = VectorCache()
     if clear:
-        typer.echo(f"{store.clear() / 1e6:.1f} MB freed")
+        echo(f"{store.clear() / 1e6:.1f} MB freed")
         return
-    typer.echo(f"{store.folder}: {store.size() / 1e6:.1f} MB of at most {store.limit / 1e6:.0f} MB")
+    echo(f"{store.folder}: {store.size() / 1e6:.1f} MB of at most {store.limit / 1e6:.0f} MB")
 
 
 def _findings(what: str, rows: list[str], most: int = 5) -> None:
-    typer.echo(f"{what}: {len(rows)}")
+    echo(f"{what}: {len(rows)}")
     for row in rows[:most]:
-        typer.echo(f"  {row}")
+        echo(f"  {row}")
     if len(rows) > most:
-        typer.echo(f"  and {len(rows) - most} more")
+        echo(f"  and {len(rows) - most} more")

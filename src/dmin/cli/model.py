@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from dmin.cli import options
-from dmin.cli.common import warn
-from dmin.errors import ConfigError
+from dmin.cli.common import echo, warn
+from dmin.errors import ConfigError, one_line
 
 model = typer.Typer(help="Show, export or publish trained models.", no_args_is_help=True)
 
@@ -27,14 +27,14 @@ def info(name: options.ModelOrDefault = "default") -> None:
 
     trained = load_model(_folder(name))
     head = trained.info
-    typer.echo(f"method: {head.method} {head.options or ''}")
-    typer.echo(f"encoder: width {head.dim}, {head.pooling} pooling, at most {head.max_length} tokens")
-    typer.echo(f"weights of the head: {sum(w.numel() for w in trained.method.parameters()):,}")
+    echo(f"method: {head.method} {head.options or ''}")
+    echo(f"encoder: width {head.dim}, {head.pooling} pooling, at most {head.max_length} tokens")
+    echo(f"weights of the head: {sum(w.numel() for w in trained.method.parameters()):,}")
     for key, value in head.trained_on.items():
-        typer.echo(f"{key}: {value}")
-    typer.echo(f"base classes: {len(head.base_classes)} ({', '.join(head.base_classes[:5])} ...)")
+        echo(f"{key}: {value}")
+    echo(f"base classes: {len(head.base_classes)} ({', '.join(head.base_classes[:5])} ...)")
     for key, value in (head.calibration or {}).items():
-        typer.echo(f"calibration, {key.replace('_', ' ')}: {value:.4g}")
+        echo(f"calibration, {key.replace('_', ' ')}: {value:.4g}")
 
 
 @model.command()
@@ -66,7 +66,7 @@ def head(
     kept = replace(trained.info, max_length=max_length or trained.info.max_length)
     save_head(out, TrainedModel(trained.encoder, trained.method, kept), half=True)
     write_atomic(out / "README.md", model_card(kept, read_cells(Path(run)), _notes(notes)))
-    typer.echo(f"written: {out}")
+    echo(f"written: {out}")
 
 
 @model.command()
@@ -84,7 +84,7 @@ def card(run: options.Run, notes: options.Notes = None) -> None:
 
     folder = model_folder(_folder(run))
     write_atomic(folder / "README.md", model_card(load_model(folder).info, read_cells(Path(run)), _notes(notes)))
-    typer.echo(f"written: {folder / 'README.md'}")
+    echo(f"written: {folder / 'README.md'}")
 
 
 @model.command()
@@ -115,11 +115,9 @@ def export(
 
     encoder = load_model(_folder(name), device="cpu").encoder
     path = out or export_place(encoder, "onnx-int8" if int8 else "onnx")
-    typer.echo("exporting, about half a minute ...", err=True)
+    echo("exporting, about half a minute ...", err=True)
     cosine = export_onnx(encoder.network, path, encoder.fingerprint, int8=int8)
-    typer.echo(
-        f"written: {path} ({path.stat().st_size / 1e6:.0f} MB), checked: cosine with torch at least {cosine:.4f}"
-    )
+    echo(f"written: {path} ({path.stat().st_size / 1e6:.0f} MB), checked: cosine with torch at least {cosine:.4f}")
 
 
 @model.command()
@@ -144,7 +142,7 @@ def push(
     folder = model_folder(run)
     if not (folder / "README.md").is_file():
         card(run, None)
-    typer.echo(f"sent: {send_folder(folder, to, private=private)}")
+    echo(f"sent: {send_folder(folder, to, private=private)}")
 
 
 def _folder(name: str) -> str | Path:
@@ -158,4 +156,7 @@ def _notes(path: Path | None) -> str:
         return ""
     if not path.is_file():
         raise ConfigError(f"no such file: {path}")
-    return path.read_text(encoding="utf-8")
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"--notes {str(path)!r}: a Markdown file in UTF-8 is needed: {one_line(error)}") from error

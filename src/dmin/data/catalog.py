@@ -60,7 +60,7 @@ def load_corpus(name: str, *, text_column: str = TEXT, label_column: str = LABEL
         return _SPECIAL[name]()
     if name in CATALOG:
         return _named(CATALOG[name])
-    path = Path(name).expanduser()
+    path = user_path(name)
     if path.is_dir() and (path / "texts.jsonl").is_file():
         return read_corpus(path / "texts.jsonl", text_column=text_column, label_column=label_column, name=path.name)
     if path.suffix.lower() in SUFFIXES:
@@ -119,13 +119,13 @@ def _data_folder(name: str) -> Path:
     root = os.environ.get(DATA_VARIABLE)
     if not root:
         raise DataError(f"{name} cannot be shipped: set {DATA_VARIABLE} to the folder that holds your copy as {name}/")
-    return Path(root).expanduser() / name
+    return user_path(root) / name
 
 
 def local_folder(name: str) -> Path | None:
     """The folder of a named set under $DMIN_DATA, or None."""
     root = os.environ.get(DATA_VARIABLE)
-    folder = Path(root).expanduser() / name if root else None
+    folder = user_path(root) / name if root else None
     return folder if folder and (folder / "texts.jsonl").is_file() else None
 
 
@@ -133,7 +133,7 @@ def is_here(name: str) -> bool:
     """Is a named set under $DMIN_DATA? (rcv1 and odic, which users bring, have a layout of their own.)"""
     root = os.environ.get(DATA_VARIABLE)
     if name in _SPECIAL and root:
-        folder = Path(root).expanduser() / name
+        folder = user_path(root) / name
         return folder.is_dir() and any(folder.iterdir())
     return local_folder(name) is not None
 

@@ -122,7 +122,7 @@ def assess(
     cosines, limits = state.cosines(query), state.limits  # [L, C], [C]
     best, top = cosines.argmax(axis=1), cosines.max(axis=1)
     accepted = top >= limits[best]
-    unknown = str(state.settings.unknown_label)
+    unknown = str(state.refused_label)
     answers = [labels[column] if yes else unknown for column, yes in zip(best, accepted, strict=True)]
     seconds = time.perf_counter() - started
     right, entries = best == truth, state.knowledge.classes

@@ -88,7 +88,7 @@ def load_plugin(plugin: str | Path) -> None:
         ConfigError: one line that says why it cannot be loaded.
     """
     is_file = Path(plugin).suffix == ".py"
-    key = str(Path(plugin).expanduser().resolve()) if is_file else str(plugin)
+    key = str(user_path(plugin).resolve()) if is_file else str(plugin)
     if key in _loaded:
         return
     before = set(METHODS)

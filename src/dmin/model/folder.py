@@ -89,7 +89,7 @@ def shipped_head() -> Path:
 
 def model_folder(model: str | Path) -> Path:
     """The folder of a trained model: of a run, of its `model/`, or fetched from the Hugging Face hub by id."""
-    folder = Path(model).expanduser()
+    folder = user_path(model)
     if not folder.is_dir():
         if not is_hub_id(model):
             raise ModelError(f"no such run or model folder: {folder}")
@@ -133,6 +133,11 @@ def load_model(model: str | Path, *, device: str | None = None, backend: str = "
     )
     method = build_method(info)
     tensors, _ = read_tensors(folder / "head.safetensors")
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not tensor.isfinite().all():
+            raise ModelError(
+                f"{folder}: head.safetensors holds NaN or infinity in {name!r}: it is damaged, save it anew"
+            )
     try:
         method.load_state_dict(tensors)
     except RuntimeError as error:
