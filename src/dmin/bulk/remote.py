@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dmin.errors import DataError, StorageError
-from dmin.files import sync, write_atomic
+from dmin.files import sync, user_path, write_atomic
 
 _WILD = re.compile(r"[*?\[]")
 _QUERY = re.compile(r"\?\w+=.*$")  # s3://bucket/key?region=...: a setting of the file system, not a wildcard

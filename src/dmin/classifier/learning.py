@@ -44,7 +44,9 @@ def extend_state(state: State, groups: Mapping[Any, Sequence[str]], *, needs_exa
     groups, unknown = part_unknown(state.settings, groups)
     if unknown:
         state = replace(state, unknown=(*state.unknown, *unknown))
-    if state.names_on is None and groups:
+    if not groups:
+        return state
+    if state.names_on is None:
         state = replace(state, names_on=names_take_part(state.settings, groups))
     merged = {}
     for label, texts in groups.items():

@@ -15,6 +15,7 @@ from dmin.data.corpus import Corpus, join_corpora
 from dmin.data.readers import LABEL, SUFFIXES, TEXT, read_corpus
 from dmin.data.splits import ClassSplit, read_splits, seeded_split
 from dmin.errors import DataError, unknown_name
+from dmin.files import user_path
 from dmin.hub import is_hub_id
 
 DATA_VARIABLE = "DMIN_DATA"

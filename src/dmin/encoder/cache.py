@@ -12,6 +12,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -69,21 +70,27 @@ class VectorCache:
 
     def _read(self, shelf: Path, width: int, wanted: set[bytes]) -> dict[bytes, FloatArray]:
         found: dict[bytes, FloatArray] = {}
-        for path in sorted(shelf.glob("*.safetensors")) if shelf.is_dir() else ():
+        try:
+            shards = sorted(shelf.glob("*.safetensors")) if shelf.is_dir() else []
+        except OSError:  # another user's cache: encode again
+            return found
+        for path in shards:
             try:
                 tensors, _ = read_tensors(path)
                 keys, vectors = tensors["hashes"].numpy(), tensors["vectors"].numpy()
                 if keys.shape != (len(vectors), _HASH_BYTES) or vectors.shape[1:] != (width,):
                     raise ModelError(f"{path} has the wrong shape")
             except (ModelError, KeyError):
-                path.unlink(missing_ok=True)  # damaged, or removed by another process: encode again
+                with suppress(OSError):  # another user's
+                    path.unlink(missing_ok=True)  # damaged, or removed by another process: encode again
                 continue
             used = False
             for key, vector in zip((row.tobytes() for row in keys), vectors, strict=True):
                 if key in wanted:
                     found[key], used = vector, True
             if used:
-                os.utime(path)
+                with suppress(OSError):  # another user's
+                    os.utime(path)
         return found
 
     def _write(self, shelf: Path, keys: list[bytes], vectors: FloatArray) -> None:

@@ -33,5 +33,5 @@ def home_cache() -> Path:
         return Path.home() / ".cache"
     except RuntimeError as error:
         raise ConfigError(
-            "this user has no home folder: set DMIN_CACHE (or HOME) to a folder for cached vectors"
+            "this user has no home folder: set DMIN_CACHE or HOME to a folder for cached vectors"
         ) from error

@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import TypeVar
 
 from dmin.errors import ConfigError, UnknownNameError, one_line, unknown_name
+from dmin.files import user_path
 from dmin.methods.base import FewShotMethod
 
 ENTRY_POINTS = "dmin.methods"

@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 
 from dmin.encoder import Encoder
 from dmin.errors import DataError, ModelError, StorageError
-from dmin.files import new_folder, read_json, read_tensors, write_json, write_tensors
+from dmin.files import new_folder, read_json, read_tensors, user_path, write_json, write_tensors
 from dmin.hub import fetch_folder, is_hub_id
 from dmin.methods import FewShotMethod, create
 
