@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -41,7 +41,7 @@ def fit_state(settings: Settings, groups: Mapping[Any, Sequence[str]], before: S
 
 def extend_state(state: State, groups: Mapping[Any, Sequence[str]], *, needs_examples: bool = False) -> State:
     """A state with these examples beside those that are known; new labels become classes."""
-    groups, unknown = part_unknown(state.settings, groups)
+    groups, unknown = part_unknown(state.settings, groups, state.knowledge.by_label)
     if unknown:
         state = replace(state, unknown=(*state.unknown, *unknown))
     if not groups:
@@ -58,15 +58,17 @@ def extend_state(state: State, groups: Mapping[Any, Sequence[str]], *, needs_exa
 
 
 def part_unknown(
-    settings: Settings, groups: Mapping[Any, Sequence[str]]
+    settings: Settings, groups: Mapping[Any, Sequence[str]], known: Container[Any] = ()
 ) -> tuple[dict[Any, Sequence[str]], tuple[str, ...]]:
     """The classes, and apart from them the examples of `unknown_label`, which are out-of-scope texts.
 
     So labelled data with out-of-scope texts can be given to `fit`, `cross_val_score` and `GridSearchCV` as it is.
     """
     own = dict(groups)
-    unknown = own.pop(settings.unknown_label, ()) if settings.unknown_label is not None else ()
-    return own, tuple(unknown)
+    label = settings.unknown_label
+    if label is None or label in known:  # a classifier of version 0.1 may have such a class
+        return own, ()
+    return own, tuple(own.pop(label, ()))
 
 
 def names_take_part(settings: Settings, labels: Iterable[Any]) -> bool:

@@ -10,12 +10,14 @@ import typer
 
 from dmin.cli import options
 from dmin.cli.common import echo, open_classifier, plain_warnings
+from dmin.errors import ConfigError, printable
 
 if TYPE_CHECKING:
     from dmin.evaluation.assess import Assessment
 
 REFUSED = "(refused)"  # the answer to a refused text in assessment.json
 LISTED = 5  # classes and confusions printed
+TARGET_HELP = "Find the threshold that gives this precision (like 0.95) with the most answers."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +35,7 @@ class AssessmentOptions:
     label_column: str = "label"
     device: str | None = None
     backend: str = "torch"
+    target_precision: float | None = None
     out: Path | None = None
 
 
@@ -50,25 +53,30 @@ def assess(
     label_column: options.LabelColumn = "label",
     device: options.Device = None,
     backend: options.Backend = "torch",
+    target_precision: Annotated[float | None, typer.Option(help=TARGET_HELP)] = None,
     out: Annotated[Path | None, typer.Option(help="Where results go. Default: runs/EXAMPLES-TEST.")] = None,
 ) -> None:
     """Measure a classifier on your own labelled files.
 
     Fits a classifier on the examples, answers the test texts with all classes at once, and prints accuracy and macro-F1,
     beside nearest prototype and logistic regression on the same vectors; calibration, refusal of out-of-scope texts, the
-    hardest classes and the most frequent confusions. Writes assessment.json, reliability.png, confusion.png and, with
-    out-of-scope texts, refusal.png.
+    hardest classes and the most frequent confusions. Writes report.html (the wrong texts and the examples that decided),
+    predictions.jsonl (every text), assessment.json, precision.png, reliability.png, confusion.png and, with out-of-scope
+    texts, refusal.png.
 
     \b
     Examples:
       dmin assess --examples train.jsonl --test test.jsonl
       dmin assess --examples intents.yaml --test mails.csv --reject auto
       dmin assess --examples train.csv --test test.csv --model runs/mine
+      dmin assess --examples train.csv --test test.csv --target-precision 0.95
+      dmin assess --model saved --test test.csv
     """
     assess_files(
         AssessmentOptions(
             test=test, examples=examples, model=model, outside=outside, reject=reject, names=names, keep_base=keep_base,
-            text_column=text_column, label_column=label_column, device=device, backend=backend, out=out,
+            text_column=text_column, label_column=label_column, device=device, backend=backend,
+            target_precision=target_precision, out=out,
         )
     )  # fmt: skip
 
@@ -78,6 +86,11 @@ def assess_files(given: AssessmentOptions) -> None:
     from dmin.data.readers import read_corpus
     from dmin.evaluation.assess import assess as measure
 
+    if given.target_precision is not None:
+        if given.reject is not None:
+            raise ConfigError("--target-precision finds the threshold: leave out --reject")
+        if not 0 < given.target_precision <= 1:
+            raise ConfigError(f"--target-precision {given.target_precision}: above 0 and at most 1, like 0.95")
     with plain_warnings():
         classifier = open_classifier(
             given.examples, given.model, text_column=given.text_column, label_column=given.label_column,
@@ -85,14 +98,17 @@ def assess_files(given: AssessmentOptions) -> None:
             backend=given.backend,
         )  # fmt: skip
         test = read_corpus(given.test, text_column=given.text_column, label_column=given.label_column)
-        found = measure(classifier, test, _texts(given.outside, given.text_column))
+        found = measure(
+            classifier, test, _texts(given.outside, given.text_column), target_precision=given.target_precision
+        )
     source = given.examples.stem if given.examples else Path(given.model).name
     folder = given.out or Path("runs") / f"{source}-{given.test.stem}"
     found.write(folder)
     _print_accuracy(found)
+    _print_target(found)
     _print_refusal(found)
     _print_classes(found)
-    echo(f"written: {folder / 'assessment.json'}, reliability.png, confusion.png")
+    echo(f"written: {folder / 'report.html'}, predictions.jsonl, assessment.json, pictures")
 
 
 def _texts(path: Path | None, column: str) -> list[str]:
@@ -108,9 +124,10 @@ def _print_accuracy(found: Assessment) -> None:
     from dmin.methods import method_class
 
     echo(f"{found.classes} classes, {found.examples} examples, {found.texts} texts answered in {found.seconds:.1f} s")
-    echo(f"accuracy {100 * found.quality.accuracy:.1f} %, macro-F1 {100 * found.quality.macro_f1:.1f} %")
-    if found.unrefused != found.quality.accuracy:
-        echo(f"  without refusal: {100 * found.unrefused:.1f} %")
+    said = " with refusal (a refused text of a class counts as wrong)" if found.refusing else ""
+    echo(f"accuracy {100 * found.quality.accuracy:.1f} %, macro-F1 {100 * found.quality.macro_f1:.1f} %{said}")
+    if found.refusing:
+        echo(f"accuracy {100 * found.unrefused:.1f} % if nothing is refused, as below")
     for name, accuracy in found.beside.items():
         echo(f"  for comparison, {method_class(name).title}: {100 * accuracy:.1f} %")
     echo(
@@ -123,6 +140,16 @@ def _print_accuracy(found: Assessment) -> None:
             f"texts of base classes {100 * base:.1f} %, of your own {100 * novel:.1f} %, harmonic mean "
             f"{100 * harmonic_mean(base, novel):.1f} %"
         )
+
+
+def _print_target(found: Assessment) -> None:
+    if found.target is None:
+        return
+    point = found.target
+    echo(
+        f"precision {100 * point.precision:.1f} % with --reject {point.threshold:g}, which answers {point.answered} of "
+        f"{len(found.answers)} texts (coverage {100 * point.coverage:.1f} %); found on these, on others it may be lower"
+    )
 
 
 def _print_refusal(found: Assessment) -> None:
@@ -142,9 +169,9 @@ def _print_refusal(found: Assessment) -> None:
 def _print_classes(found: Assessment) -> None:
     echo("hardest classes:")
     for label, row in list(found.quality.classes.items())[:LISTED]:
-        echo(f"  {label}: F1 {100 * row.f1:.0f} %, {100 * row.recall:.0f} % of its {row.texts} texts found")
+        echo(f"  {printable(label)}: F1 {100 * row.f1:.0f} %, {100 * row.recall:.0f} % of its {row.texts} texts found")
     confused = [(true, answer, n) for (true, answer), n in found.quality.confusion.most_common() if true != answer]
     if confused:
         echo("most frequent confusions:")
         for true, answer, count in confused[:LISTED]:
-            echo(f"  {true} answered as {answer}: {count}")
+            echo(f"  {printable(true)} answered as {printable(answer)}: {count}")

@@ -8,7 +8,7 @@ import typer
 
 from dmin.cli import options
 from dmin.cli.common import echo, plain_warnings, print_table
-from dmin.errors import DataError
+from dmin.errors import printable
 
 if TYPE_CHECKING:
     from dmin.data.check import CorpusReport
@@ -70,8 +70,12 @@ def info(
 @data.command()
 def check(
     file: Annotated[str, typer.Argument(help="A file, a named set, or a Hugging Face id.")],
-    shot: Annotated[int, typer.Option(help="Support texts per class that episodes will need.")] = 5,
-    queries: Annotated[int, typer.Option(help="Query texts per class that episodes will need.")] = 10,
+    shot: Annotated[
+        int | None, typer.Option(min=1, help="Support texts per class that episodes will need. Default: 5.")
+    ] = None,
+    queries: Annotated[
+        int | None, typer.Option(min=1, help="Query texts per class that episodes will need. Default: 10.")
+    ] = None,
     text_column: options.TextColumn = "text",
     label_column: options.LabelColumn = "label",
     meaning: Annotated[
@@ -81,7 +85,8 @@ def check(
 ) -> None:
     """Check labelled texts: duplicates, contradictions, small classes.
 
-    Prints counts, lengths and what was found. Small files are also checked by meaning: examples nearer to another class
+    Prints counts, lengths and what was found; with --shot or --queries, or where most classes have enough texts, also
+    the classes that are too small for episodes. Small files are also checked by meaning: examples nearer to another class
     (wrong label?), classes that overlap, and the class that needs examples most.
 
     \b
@@ -92,12 +97,14 @@ def check(
     from dmin.data import load_corpus
     from dmin.data.check import check_corpus
 
-    if min(shot, queries) < 1:
-        raise DataError("--shot and --queries must be at least 1")
+    asked = shot is not None or queries is not None
+    shot, queries = shot or 5, queries or 10
     with plain_warnings():
         corpus = load_corpus(file, text_column=text_column, label_column=label_column)
     report = check_corpus(corpus, shot + queries)
-    _print_report(report, f"{shot} + {queries}")
+    if not asked and report.median < shot + queries:  # a file of examples, not data for episodes
+        report = check_corpus(corpus, 1)
+    _print_report(report, f"{shot} + {queries}" if asked or report.too_small else None)
     if len(corpus.classes) > 1 and (meaning or (meaning is None and len(corpus.texts) <= _SMALL)):
         from dmin.classifier import FewShotClassifier
 
@@ -106,17 +113,19 @@ def check(
             echo(f"\nby meaning: {classifier.check()}")
 
 
-def _print_report(report: CorpusReport, needed: str) -> None:
+def _print_report(report: CorpusReport, needed: str | None) -> None:
     echo(f"{report.texts} texts, {report.classes} classes; {report.mean_words:.1f} words per text")
     (small, fewest), (large, most) = report.smallest, report.largest
-    echo(f"smallest class: {small} ({fewest}), largest: {large} ({most})")
+    echo(f"smallest class: {printable(small)} ({fewest}), largest: {printable(large)} ({most})")
     echo(f"shortest text: {report.shortest[:80]!r}")
     echo(f"longest text ({len(report.longest.split())} words): {report.longest[:80]!r}")
     _findings("duplicates", [f"{times} x {text[:60]!r} in {label}" for text, label, times in report.duplicates])
     _findings(
         "texts under two labels", [f"{text[:60]!r}: {', '.join(labels)}" for text, labels in report.contradictions]
     )
-    _findings(f"classes with fewer than {needed} texts", [f"{label} ({size})" for label, size in report.too_small])
+    if needed:
+        small_classes = [f"{label} ({size})" for label, size in report.too_small]
+        _findings(f"classes with fewer than {needed} texts, too few for episodes", small_classes)
     echo("no problems found" if not report.problems else f"{report.problems} findings")
 
 
@@ -141,6 +150,6 @@ def cache(clear: Annotated[bool, typer.Option("--clear", help="Remove all cached
 def _findings(what: str, rows: list[str], most: int = 5) -> None:
     echo(f"{what}: {len(rows)}")
     for row in rows[:most]:
-        echo(f"  {row}")
+        echo(f"  {printable(row)}")
     if len(rows) > most:
         echo(f"  and {len(rows) - most} more")

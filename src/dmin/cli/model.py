@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from dmin.cli import options
-from dmin.cli.common import echo, warn
-from dmin.errors import ConfigError, one_line
+from dmin.cli.common import echo, plain_warnings, warn
+from dmin.errors import ConfigError, one_line, printable
+
+SHOWN_CLASSES = 20
 
 model = typer.Typer(help="Show, export or publish trained models.", no_args_is_help=True)
 
@@ -18,11 +20,17 @@ model = typer.Typer(help="Show, export or publish trained models.", no_args_is_h
 def info(name: options.ModelOrDefault = "default") -> None:
     """Show a model's method, data, base classes and calibration.
 
+    Of a saved classifier it shows the classes with their examples, and what is refused, first.
+
     \b
     Examples:
       dmin model info
       dmin model info runs/mine
+      dmin model info saved-classifier
     """
+    if (Path(name) / "classifier.json").is_file():
+        _show_classifier(name)
+        return
     from dmin.model import load_model
 
     trained = load_model(_folder(name))
@@ -31,7 +39,7 @@ def info(name: options.ModelOrDefault = "default") -> None:
     echo(f"encoder: width {head.dim}, {head.pooling} pooling, at most {head.max_length} tokens")
     echo(f"weights of the head: {sum(w.numel() for w in trained.method.parameters()):,}")
     for key, value in head.trained_on.items():
-        echo(f"{key}: {value}")
+        echo(f"{printable(key)}: {printable(value)}")
     echo(f"base classes: {len(head.base_classes)} ({', '.join(head.base_classes[:5])} ...)")
     for key, value in (head.calibration or {}).items():
         echo(f"calibration, {key.replace('_', ' ')}: {value:.4g}")
@@ -143,6 +151,28 @@ def push(
     if not (folder / "README.md").is_file():
         card(run, None)
     echo(f"sent: {send_folder(folder, to, private=private)}")
+
+
+def _show_classifier(name: str) -> None:
+    """Print what a saved classifier knows and refuses, and which model it uses."""
+    from dmin.classifier import FewShotClassifier
+
+    with plain_warnings():
+        state = FewShotClassifier.load(name).state_
+    entries, settings = state.knowledge.classes, state.settings
+    echo(f"saved classifier: {len(entries)} classes, {sum(len(entry.examples) for entry in entries)} examples")
+    for entry in entries[:SHOWN_CLASSES]:
+        echo(f"  {printable(entry.label)}: {len(entry.examples)}")
+    if len(entries) > SHOWN_CLASSES:
+        echo(f"  and {len(entries) - SHOWN_CLASSES} more")
+    own = settings.encoder is not None
+    model = settings.model if str(settings.model) in ("default", "nearest") else "its own, in the folder"
+    echo(f"model: {'nearest prototypes' if own else model}, method {state.model.method.name}")
+    echo(f"names of classes {'take' if state.names_on else 'do not take'} part")
+    refused = (
+        "nothing" if settings.reject is None else f"below {settings.reject}, as {printable(state.refused_label)!r}"
+    )
+    echo(f"refused: {refused}" + (f" (now below {state.threshold:.3f})" if state.threshold is not None else ""))
 
 
 def _folder(name: str) -> str | Path:

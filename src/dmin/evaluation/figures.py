@@ -12,6 +12,7 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 
 from dmin.errors import printable
+from dmin.evaluation.precision import PrecisionCurve, PrecisionPoint
 from dmin.evaluation.quality import Reliability
 from dmin.files import write_atomic
 
@@ -161,4 +162,22 @@ def refusal_figure(known: Any, unknown: Any, threshold: float | None) -> Figure:
     axes.set_xlabel("highest cosine to a class")
     axes.set_yticks([])
     axes.legend(fontsize=8)
+    return figure
+
+
+def precision_figure(curve: PrecisionCurve, target: PrecisionPoint | None) -> Figure:
+    """The part of the answers that are right, by the part of the texts that are answered; with the chosen threshold."""
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    axes = figure.add_subplot()
+    axes.plot(100 * curve.coverage, 100 * curve.precision, color=ACCENT, marker=".", markersize=3)
+    if target is not None:
+        axes.plot(
+            100 * target.coverage, 100 * target.precision, "o", color=PALE, label=f"refused below {target.threshold:g}"
+        )
+        axes.legend(fontsize=8, loc="lower left")
+    axes.set_xlabel("texts answered, %")
+    axes.set_ylabel("answers that are right, %")
+    axes.set_xlim(0, 101)
+    axes.set_ylim(min(50.0, 100 * float(curve.precision.min())), 101)
+    axes.grid(alpha=0.25)
     return figure
