@@ -24,13 +24,13 @@ from dmin.cli.figure import figure
 from dmin.cli.model import model
 from dmin.cli.plugins import HELP, ListsMethods, plugins_first, use_plugins
 from dmin.cli.train import train
-from dmin.errors import DminError, TrainingInterruptedError, nearest_name, one_line, printable
+from dmin.errors import DminError, TrainingInterruptedError, nearest_name, one_line
 
 # Typer carries its own copy of click in some versions: its base class of usage errors is found through typer.
 ClickError: type[Any] = typer.BadParameter.__mro__[2]
 STOPPED = 130  # the exit code of a command that was stopped on request
 LONGEST_MESSAGE = 2000  # characters
-LONGEST_NAME = 200
+LONG_WORD = re.compile(r"\S{300,}")
 
 app = typer.Typer(
     name="dmin",
@@ -139,14 +139,17 @@ def calm_threads() -> None:
 
 
 def _complain(message: str) -> int:
-    typer.echo("error: " + one_line(message, LONGEST_MESSAGE), err=True)
+    short = LONG_WORD.sub(lambda word: f"{word[0][:100]} ... {word[0][-50:]}", message)  # what follows it must be seen
+    typer.echo("error: " + one_line(short, LONGEST_MESSAGE), err=True)
     return 2
 
 
 def _system_message(error: OSError) -> str:
     """The reason that the system gives, with the file if it names one."""
-    places = [printable(str(name))[:LONGEST_NAME] for name in (error.filename, error.filename2) if name is not None]
-    return ", ".join(places) + (": " if places else "") + one_line(error)
+    places = [str(name) for name in (error.filename, error.filename2) if name is not None]
+    if not places and error.errno == errno.ENOSPC:
+        places = ["cannot write to standard output"]
+    return ": ".join([", ".join(places), one_line(error)] if places else [one_line(error)])
 
 
 def _usage_message(error: Any) -> str:

@@ -106,12 +106,16 @@ class VectorCache:
         self._trim()
 
     def _trim(self) -> None:
-        shards = sorted(self._shards())  # oldest use first
+        try:
+            shards = sorted(self._shards())  # oldest use first
+        except OSError:  # another user's cache
+            return
         total = sum(size for _, size, _ in shards)
         for _, size, path in shards:
             if total <= self.limit:
                 return
-            path.unlink(missing_ok=True)
+            with suppress(OSError):  # another user's
+                path.unlink(missing_ok=True)
             total -= size
 
     def _shards(self) -> list[tuple[float, int, Path]]:
