@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dmin.cli import options
-from dmin.cli.common import echo, plain_warnings, print_table
+from dmin.cli.common import echo, plain_warnings
 from dmin.errors import printable
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def list_sets() -> None:
     Examples:
       dmin data list
     """
+    from rich.console import Console
     from rich.table import Table
 
     from dmin.data.catalog import CATALOG, DATA_VARIABLE, is_here
@@ -35,8 +37,8 @@ def list_sets() -> None:
     for entry in CATALOG.values():
         here = "built in" if entry.name == "starter" else "yes" if is_here(entry.name) else "no"
         table.add_row(entry.name, here, entry.about)
-    print_table(table)
-    echo(f"Named sets are looked for in ${DATA_VARIABLE}/NAME/texts.jsonl. A path to a file works everywhere too.")
+    Console(file=sys.stdout).print(table)  # the last column is prose, whose lines may break
+    echo(f"Named sets are looked for in ${DATA_VARIABLE}/NAME/texts.jsonl.\nA path to a file works everywhere too.")
 
 
 @data.command()
