@@ -110,7 +110,7 @@ def test_version_and_nothing_at_all(capsys: pytest.CaptureFixture[str]) -> None:
         (["evaluate", ".", "--shot", "0"], "must be at least 1"),
         (["data", "info", "startr"], "did you mean 'starter'"),
         (["data", "check", "gone.csv"], "no such file"),
-        (["data", "check", "starter", "--shot", "0"], "at least 1"),
+        (["data", "check", "starter", "--shot", "0"], "'--shot'"),
     ],
 )
 def test_an_error_is_one_line_and_code_two(

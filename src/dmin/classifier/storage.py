@@ -32,6 +32,7 @@ from dmin.files import (
     read_json,
     read_tensors,
     reading_folder,
+    user_path,
     whole_folder,
     write_atomic,
     write_json,
@@ -164,7 +165,7 @@ def load_state(path: str | Path, encoder: Any, device: str | None) -> State:
         encoder: the encoder of a classifier that does not hold its own; names are not followed without it.
         device: where to compute.
     """
-    folder = Path(path).expanduser()
+    folder = user_path(path)
     if not whole_folder(folder).exists() and is_hub_id(path):
         folder = fetch_folder(str(path), DESCRIPTION)
     with reading_folder(folder) as found:

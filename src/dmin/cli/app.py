@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from itertools import pairwise
 from typing import Any
 
@@ -29,6 +31,7 @@ from dmin.errors import DminError, TrainingInterruptedError, nearest_name, one_l
 ClickError: type[Any] = typer.BadParameter.__mro__[2]
 STOPPED = 130  # the exit code of a command that was stopped on request
 LONGEST_MESSAGE = 2000  # characters
+LONG_WORD = re.compile(r"\S{300,}")
 
 app = typer.Typer(
     name="dmin",
@@ -69,7 +72,9 @@ def options(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and leave with its exit code: 0 done, 2 a user's error, 130 stopped on request."""
     calm_threads()
-    sys.exit(run(arguments))
+    encode_anything()
+    code = run(arguments)
+    sys.exit(finish_output(code))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -99,7 +104,30 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         typer.echo("stopped", err=True)
         return STOPPED
+    except OSError as error:  # the last line of defence: the system refused a file, a name or a device
+        return _complain(_system_message(error))
+    except RecursionError:
+        return _complain("something that was given is nested too deeply")
     return 0
+
+
+def encode_anything() -> None:
+    """Let standard output and error escape what the locale's encoding has no sign for, in place of a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def finish_output(code: int) -> int:
+    """Write out what is printed so far; where that fails (a full disk, /dev/full), say so and give another exit code."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries, and complains, once more
+        if error.errno == errno.EPIPE:
+            return code
+        return _complain(f"cannot write to standard output: {one_line(error)}")
+    return code
 
 
 def calm_threads() -> None:
@@ -115,8 +143,17 @@ def calm_threads() -> None:
 
 
 def _complain(message: str) -> int:
-    typer.echo("error: " + one_line(message, LONGEST_MESSAGE), err=True)
+    short = LONG_WORD.sub(lambda word: f"{word[0][:100]} ... {word[0][-50:]}", message)  # what follows it must be seen
+    typer.echo("error: " + one_line(short, LONGEST_MESSAGE), err=True)
     return 2
+
+
+def _system_message(error: OSError) -> str:
+    """The reason that the system gives, with the file if it names one."""
+    places = [str(name) for name in (error.filename, error.filename2) if name is not None]
+    if not places and error.errno == errno.ENOSPC:
+        places = ["cannot write to standard output"]
+    return ": ".join([", ".join(places), one_line(error)] if places else [one_line(error)])
 
 
 def _usage_message(error: Any) -> str:

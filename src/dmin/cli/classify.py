@@ -14,7 +14,7 @@ import typer
 
 from dmin.bulk.on_error import OnError
 from dmin.cli import options
-from dmin.cli.common import open_classifier, plain_warnings
+from dmin.cli.common import echo, open_classifier, plain_warnings
 from dmin.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def classify(
             _bulk(work, output, resume=resume)
         for text in texts or ():
             answer = answer_fields(classifier, [text], top_k)[0] if not explain else {}
-            typer.echo(_line(answer, text) if answer else str(classifier.explain(text)))
+            echo(_line(answer, text) if answer else str(classifier.explain(text)))
 
 
 def _check(texts: Sequence[str], source: str | None, output: str | None, resume: bool, top_k: int) -> None:
@@ -163,7 +163,7 @@ def _bulk(work: BulkWork, output: str | None, *, resume: bool) -> None:
     if output is None:
         for lines in answer_batches(work.rows(), work.answer, work.fields):
             for line in lines:
-                typer.echo(json_line(line))
+                echo(json_line(line))
         return
     made_with = {"classifier": classifier_digest(work.classifier.state_), "text_column": work.source.text}
     total = count_rows(work.source.path) if sys.stderr.isatty() and work.source.name != "-" else None
@@ -172,7 +172,7 @@ def _bulk(work: BulkWork, output: str | None, *, resume: bool) -> None:
             work.rows(), Path(output), work.answer, fields=work.fields, made_with=made_with, resume=resume,
             raw=work.raw, after_resume=advance, after_batch=advance,
         )  # fmt: skip
-    typer.echo(f"{rows} rows written: {output}", err=True)
+    echo(f"{rows} rows written: {output}", err=True)
 
 
 def _check_engine(engine: Engine, source: str | None, output: str | None, workers: int | None) -> None:
@@ -194,7 +194,7 @@ def _distributed(classifier: FewShotClassifier, source: str, output: str, **sett
         done = classify_files(classifier, source, output, after_batch=advance, **settings)
     speed = f", {done.rows / (time.perf_counter() - start):.0f} rows/s" if done.rows else ""
     before = f" ({done.before} were there already)" if done.before else ""
-    typer.echo(f"{done.rows} rows in {done.files} files written{speed}{before}: {output}", err=True)
+    echo(f"{done.rows} rows in {done.files} files written{speed}{before}: {output}", err=True)
 
 
 def _line(fields: dict[str, Any], text: str) -> str:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dmin.cli import options
+from dmin.cli.common import echo, numbers, parse_settings, plain_warnings, print_tables, warn
 from dmin.cli.common import names as listed
-from dmin.cli.common import numbers, parse_settings, plain_warnings, print_tables, warn
 from dmin.errors import ConfigError, TrainingInterruptedError, unknown_name
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def run_plan(plan: ComparisonPlan, folder: Path, title: str) -> None:
         _work(comparison, write, command)
         tables = write()
     print_tables(tables)
-    typer.echo(f"written: {folder}/table.md, table.tex, table.csv, report.html")
+    echo(f"written: {folder}/table.md, table.tex, table.csv, report.html")
 
 
 def _work(comparison: Comparison, write: Callable[[], Any], command: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dmin.cli.common import plain_warnings, print_cells, warn
+from dmin.cli.common import echo, plain_warnings, print_cells, warn
 
 if TYPE_CHECKING:
     from dmin.classifier import Explanation
@@ -26,7 +26,7 @@ EXAMPLES_PER_CLASS = 5
 
 def demo(
     out: Annotated[Path, typer.Option(help="The run folder; an earlier demo there is replaced.")] = Path("runs/demo"),
-    episodes: Annotated[int, typer.Option(help="Training episodes of stage 2.")] = 600,
+    episodes: Annotated[int, typer.Option(min=1, help="Training episodes of stage 2.")] = 600,
 ) -> None:
     """Train, evaluate and classify on built-in data, in a minute.
 
@@ -46,7 +46,7 @@ def demo(
     with plain_warnings():
         trainer = Trainer(config, out, overwrite=True, show=True, warn=warn)
         task = trainer.task
-        typer.echo(
+        echo(
             f"starter: {len(task.corpus.texts)} texts in {len(task.corpus.classes)} classes: {len(task.split.train)} for "
             f"training, {len(task.split.valid)} for validation, {len(task.split.test)} for test"
         )
@@ -57,7 +57,7 @@ def demo(
     every = task.corpus.examples
     explanations = _classify(out, {label: every[label][:EXAMPLES_PER_CLASS] for label in task.split.test})
     _write_report(out, cells, explanations)
-    typer.echo(f"\nreport: {out / 'report.html'}   model: {out / 'model'}   next: dmin train --help")
+    echo(f"\nreport: {out / 'report.html'}   model: {out / 'model'}   next: dmin train --help")
 
 
 def _classify(run: Path, novel: dict[str, list[str]]) -> list[Explanation]:
@@ -66,11 +66,11 @@ def _classify(run: Path, novel: dict[str, list[str]]) -> list[Explanation]:
 
     classifier = FewShotClassifier(run, use_names=False).fit(novel)
     explanations = [classifier.explain(text) for text in NEW_TEXTS]
-    typer.echo(f"\nFive new texts, {len(novel)} novel classes with {EXAMPLES_PER_CLASS} examples each:")
+    echo(f"\nFive new texts, {len(novel)} novel classes with {EXAMPLES_PER_CLASS} examples each:")
     for found in explanations:
-        typer.echo(f"  {found.text}\n    -> {found.label} (cosine {found.score:.2f}), decided by:")
+        echo(f"  {found.text}\n    -> {found.label} (cosine {found.score:.2f}), decided by:")
         for example in found.examples[:2]:
-            typer.echo(f"       {example.share:+.2f}  {example.text}")
+            echo(f"       {example.share:+.2f}  {example.text}")
     return explanations
 
 

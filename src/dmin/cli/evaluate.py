@@ -10,7 +10,7 @@ import typer
 
 from dmin.cli import options
 from dmin.cli.assess import AssessmentOptions, assess_files
-from dmin.cli.common import numbers, plain_warnings, print_cells, rates, sizes, warn
+from dmin.cli.common import echo, numbers, plain_warnings, print_cells, print_table, rates, sizes, warn
 from dmin.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ def evaluate(
     split_sizes: options.SplitSizes = None,
     way: Annotated[str | None, typer.Option(help="Numbers of classes per episode. Default: 5,10.")] = None,
     shot: Annotated[str | None, typer.Option(help="Numbers of support texts per class. Default: 1,5.")] = None,
-    episodes: Annotated[int, typer.Option(help="Test episodes per setting.")] = 300,
-    queries: Annotated[int, typer.Option(help="Query texts per class.")] = 10,
+    episodes: Annotated[int, typer.Option(min=1, help="Test episodes per setting.")] = 300,
+    queries: Annotated[int, typer.Option(min=1, help="Query texts per class.")] = 10,
     part: Annotated[str, typer.Option(help="Which classes of the split: test, valid or train.")] = "test",
     unknown_rate: Annotated[
         str | None, typer.Option(help="Shares of out-of-scope queries, like 0,0.15,0.5: measures refusal.")
@@ -136,7 +136,7 @@ def _measure(name: str, given: EpisodeOptions) -> None:
             return
         cells = evaluate_model(model, plan, folder, show=True, warn=warn)
     print_cells(cells, f"{plan.corpus.name}, {plan.split_name}", f"{given.part} classes")
-    typer.echo(f"written: {folder / 'summary.json'}, per_class.json, confusion-*.png")
+    echo(f"written: {folder / 'summary.json'}, per_class.json, confusion-*.png")
 
 
 def _open(name: str, given: EpisodeOptions) -> tuple[TrainedModel, EvaluationPlan, Path]:
@@ -162,7 +162,6 @@ def _open(name: str, given: EpisodeOptions) -> tuple[TrainedModel, EvaluationPla
 
 
 def _print_unknown(rows: list[dict[str, float]], folder: Path) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(title="out-of-scope queries", title_justify="left", title_style="bold")
@@ -172,5 +171,5 @@ def _print_unknown(rows: list[dict[str, float]], folder: Path) -> None:
         cells = [f"{100 * row[key]:.1f} %" for key in ("right", "known_right", "known_refused", "unknown_refused")]
         area = f"{row['auroc']:.3f}" if row["auroc"] == row["auroc"] else ""
         table.add_row(f"{row['way']:.0f}", f"{row['shot']:.0f}", f"{100 * row['rate']:.0f} %", *cells, area)
-    Console(width=max(100, Console().width)).print(table)
-    typer.echo(f"written: {folder / 'unknown.json'}")
+    print_table(table)
+    echo(f"written: {folder / 'unknown.json'}")

@@ -37,7 +37,7 @@ Backend = Annotated[str, typer.Option(help="What encodes: torch, onnx or onnx-in
 Data = Annotated[str | None, typer.Option(help="Other data than the run was trained on.")]
 Split = Annotated[str | None, typer.Option(help="A class split of the data, by name (see: dmin data info NAME).")]
 Splits = Annotated[str | None, typer.Option(help="Class splits, separated by commas. Default: each set's own.")]
-SplitSeed = Annotated[int | None, typer.Option(help="Draw a class split by this seed instead.")]
+SplitSeed = Annotated[int | None, typer.Option(min=0, help="Draw a class split by this seed instead.")]
 SplitSizes = Annotated[str | None, typer.Option(help="Train/valid/test classes of a drawn split, like 40/12/14.")]
 Ways = Annotated[str, typer.Option(help="Numbers of classes per episode, separated by commas.")]
 Shots = Annotated[str, typer.Option(help="Numbers of support texts per class, separated by commas.")]

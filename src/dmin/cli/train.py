@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dmin.cli import options
-from dmin.cli.common import is_main_process, parse_settings, plain_warnings, print_cells, warn
+from dmin.cli.common import echo, is_main_process, parse_settings, plain_warnings, print_cells, warn
 from dmin.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ def train(
     base_classes: Annotated[
         str | None, typer.Option(help="Classes of the memory: names, a number, or all (default).")
     ] = None,
-    episodes: Annotated[int | None, typer.Option(help="Training episodes, at most. Default: 1000.")] = None,
-    batch: Annotated[int | None, typer.Option(help="Episodes per update. Default: 1.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of all random draws. Default: 0.")] = None,
+    episodes: Annotated[int | None, typer.Option(min=1, help="Training episodes, at most. Default: 1000.")] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="Episodes per update. Default: 1.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of all random draws. Default: 0.")] = None,
     device: options.Device = None,
     text_column: Annotated[str | None, typer.Option(help="Column of the texts. Default: text.")] = None,
     label_column: Annotated[str | None, typer.Option(help="Column of the labels. Default: label.")] = None,
@@ -71,7 +71,7 @@ def train(
     overrides = {key: value for key, value in given.items() if value is not None} | parse_settings(settings)
     chosen, folder = _resolve(config, overrides, preset, out, resume)
     if show_settings:
-        typer.echo(chosen.to_yaml(), nl=False)
+        echo(chosen.to_yaml(), nl=False)
         return
     _run(chosen, folder, resume=resume, overwrite=overwrite)
 
@@ -126,4 +126,4 @@ def _run(config: TrainConfig, folder: Path, *, resume: bool, overwrite: bool) ->
             )
             cells = evaluate_model(model, plan, folder, show=True, warn=warn)
             print_cells(cells, f"{task.corpus.name}, {task.split_name}")
-    typer.echo(f"model: {folder / 'model'}   next: dmin evaluate {folder}")
+    echo(f"model: {folder / 'model'}   next: dmin evaluate {folder}")

@@ -17,6 +17,7 @@ from dmin.data.formats import read_format
 from dmin.data.readers import SUFFIXES, read_corpus
 from dmin.data.splits import ClassSplit, read_splits, seeded_split
 from dmin.errors import DataError, unknown_name
+from dmin.files import user_path
 from dmin.hub import is_hub_id
 
 DATA_VARIABLE = "DMIN_DATA"
@@ -125,13 +126,13 @@ def _data_folder(name: str) -> Path:
     root = os.environ.get(DATA_VARIABLE)
     if not root:
         raise DataError(f"{name} cannot be shipped: set {DATA_VARIABLE} to the folder that holds your copy as {name}/")
-    return Path(root).expanduser() / name
+    return user_path(root) / name
 
 
 def local_folder(name: str) -> Path | None:
     """The folder of a named set under $DMIN_DATA, or None."""
     root = os.environ.get(DATA_VARIABLE)
-    folder = Path(root).expanduser() / name if root else None
+    folder = user_path(root) / name if root else None
     return folder if folder and (folder / "texts.jsonl").is_file() else None
 
 
@@ -139,7 +140,7 @@ def is_here(name: str) -> bool:
     """Is a named set under $DMIN_DATA? (rcv1 and odic, which users bring, have a layout of their own.)"""
     root = os.environ.get(DATA_VARIABLE)
     if name in _SPECIAL and root:
-        folder = Path(root).expanduser() / name
+        folder = user_path(root) / name
         return folder.is_dir() and any(folder.iterdir())
     return local_folder(name) is not None
 

@@ -101,7 +101,11 @@ class VectorCache:
 
     def _read(self, shelf: Path, width: int, wanted: set[bytes]) -> dict[bytes, FloatArray]:
         found: dict[bytes, FloatArray] = {}
-        for path in sorted(shelf.glob("*.safetensors")) if shelf.is_dir() else ():
+        try:
+            shards = sorted(shelf.glob("*.safetensors")) if shelf.is_dir() else []
+        except OSError:  # another user's cache: encode again
+            return found
+        for path in shards:
             if not _SHARD.fullmatch(path.name):
                 continue
             try:
@@ -135,7 +139,10 @@ class VectorCache:
         self._trim()
 
     def _trim(self) -> None:
-        shards = sorted(self._shards())  # oldest use first
+        try:
+            shards = sorted(self._shards())  # oldest use first
+        except OSError:  # another user's cache
+            return
         total = sum(size for _, size, _ in shards)
         for _, size, path in shards:
             if total <= self.limit:

@@ -19,10 +19,12 @@ from dmin.encoder.onnx import FILES, OnnxNetwork, check_backend, export_onnx
 from dmin.encoder.pretrained import DEFAULT, cache_folder, choose_pooling, load, quiet_transformers, resolve
 from dmin.errors import ConfigError, DataError, ModelError, one_line
 from dmin.progress import progress
+from dmin.threads import one_thread
 
 FloatArray = np.ndarray[Any, np.dtype[np.float32]]
 # Tokens of one pass, padding counted: by measurement, on a CPU more of them leave its cache (see benchmarks/encoder.py).
 CPU_TOKENS, ONNX_TOKENS = 1024, 512
+FEW_TOKENS = 256  # of all texts: up to here one thread is as fast as two, for a fraction of the processor time
 
 
 class Encoder:
@@ -170,13 +172,14 @@ class Encoder:
         if self.backend != "torch":
             return self._encode_onnx(rows, show_progress)
         vectors = np.empty((len(rows), self.width), dtype=np.float32)
-        for batch in self._batches(rows, show_progress):
-            try:
-                vectors[batch] = self.network([rows[index] for index in batch]).float().cpu().numpy()
-            except (IndexError, ValueError) as error:
-                raise ModelError(
-                    f"the encoder {self.name!r}: tokenizer and weights do not fit each other: {one_line(error)}"
-                ) from error
+        with one_thread(self.network.device.type == "cpu" and sum(map(len, rows)) <= FEW_TOKENS):
+            for batch in self._batches(rows, show_progress):
+                try:
+                    vectors[batch] = self.network([rows[index] for index in batch]).float().cpu().numpy()
+                except (IndexError, ValueError) as error:
+                    raise ModelError(
+                        f"the encoder {self.name!r}: tokenizer and weights do not fit each other: {one_line(error)}"
+                    ) from error
         return self._checked(vectors)
 
     def _encode_onnx(self, rows: Sequence[Sequence[int]], show: bool) -> FloatArray:
@@ -289,7 +292,24 @@ def check_texts(texts: Sequence[str]) -> None:
 def choose_device(device: str | None) -> torch.device:
     """Return the device asked for, or the best one there is."""
     if device is not None:
-        return torch.device(device)
+        return _device(device)
     if torch.cuda.is_available():
         return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))  # one GPU per process under torchrun
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def _device(name: str) -> torch.device:
+    """The device of a name; a `ConfigError` where it does not exist on this machine."""
+    try:
+        device = torch.device(name)
+    except (RuntimeError, ValueError) as error:
+        raise ConfigError(f"no such device: {name!r}; use cpu, cuda, cuda:1 or mps") from error
+    there = {
+        "cpu": 1,
+        "meta": 0,
+        "cuda": torch.cuda.device_count() if torch.cuda.is_available() else 0,
+        "mps": int(torch.backends.mps.is_available()),
+    }
+    if (device.index or 0) >= there.get(device.type, 1):
+        raise ConfigError(f"device {name!r} is not there on this machine; use cpu, or leave it out")
+    return device

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from dmin.errors import ConfigError, DataError, ModelError, one_line
-from dmin.files import check_finite, file_digest, read_json, short
+from dmin.files import check_finite, file_digest, home_cache, read_json, short, user_path
 from dmin.hub import hub_reachable
 
 Pooling = Literal["cls", "mean", "layers"]
@@ -66,7 +66,7 @@ def resolve(name: str) -> tuple[str, bool]:
     """Return (folder or hub id, is it a local folder) for an encoder name."""
     if name == DEFAULT:
         return str(embedded_folder()), True
-    path = Path(name).expanduser()
+    path = user_path(name)
     if path.is_dir():
         _check_folder(path)
         return str(path), True
@@ -109,9 +109,8 @@ def cache_folder() -> Path:
     """Folder of what can be made again (vectors, exported encoders): $DMIN_CACHE, else the user's cache folder."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "dmin" / "vectors"
+        return user_path(chosen)
+    return home_cache() / "dmin" / "vectors"
 
 
 def _in_hub_cache(identifier: str) -> bool:

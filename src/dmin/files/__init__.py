@@ -6,6 +6,7 @@ from dmin.files.documents import check_document, parse_json, read_document, read
 from dmin.files.folder import check_replaceable, new_folder, reading_folder, whole_folder
 from dmin.files.manifest import MANIFEST, check_manifest, listed_files, write_manifest
 from dmin.files.names import safe_name
+from dmin.files.paths import home_cache, user_path
 from dmin.files.tensors import check_finite, read_tensors, tensor_digest, write_tensors
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "check_manifest",
     "check_replaceable",
     "file_digest",
+    "home_cache",
     "listed_files",
     "new_folder",
     "parse_json",
@@ -27,6 +29,7 @@ __all__ = [
     "short",
     "sync",
     "tensor_digest",
+    "user_path",
     "whole_folder",
     "write_atomic",
     "write_json",

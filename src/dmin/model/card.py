@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from html import escape
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from dmin.errors import printable
 from dmin.files import read_document
 from dmin.methods import method_class
 from dmin.model.head_file import HeadInfo
@@ -18,8 +20,8 @@ _SHOWN = 12
 def model_card(info: HeadInfo, cells: list[Mapping[str, Any]] | None = None, notes: str = "") -> str:
     """Markdown for a head: `cells` are those of `summary.json`, `notes` what else there is to say (data, licences)."""
     title = method_class(info.method).title
-    trained = "\n".join(f"- {key}: {_value(value)}" for key, value in info.trained_on.items())
-    names = ", ".join(info.base_classes[:_SHOWN])
+    trained = "\n".join(f"- {_plain(key)}: {_value(value)}" for key, value in info.trained_on.items())
+    names = ", ".join(map(_plain, info.base_classes[:_SHOWN]))
     if len(info.base_classes) > _SHOWN:
         names += f" and {len(info.base_classes) - _SHOWN} more (`head.json` lists them)"
     parts = [
@@ -38,7 +40,7 @@ def model_card(info: HeadInfo, cells: list[Mapping[str, Any]] | None = None, not
     ]
     if cells:
         rows = [
-            f"| {cell['method']} | {cell['way']}-way {cell['shot']}-shot | {100 * cell['accuracy']:.1f} ± "
+            f"| {_plain(cell['method'])} | {cell['way']}-way {cell['shot']}-shot | {100 * cell['accuracy']:.1f} ± "
             f"{100 * cell['ci95']:.1f} | {cell['episodes']} |"
             for cell in cells
         ]
@@ -88,5 +90,10 @@ def read_cells(run: Path) -> list[Mapping[str, Any]] | None:
 
 def _value(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}={inner}" for key, inner in value.items()) or "none"
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        return ", ".join(f"{_plain(key)}={_plain(inner)}" for key, inner in value.items()) or "none"
+    return ", ".join(map(_plain, value)) if isinstance(value, list) else _plain(value)
+
+
+def _plain(value: object) -> str:
+    """A name from the data as it stands in Markdown: no control characters, no HTML."""
+    return escape(printable(value), quote=False)

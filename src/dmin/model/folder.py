@@ -21,6 +21,7 @@ from dmin.files import (
     new_folder,
     read_tensors,
     reading_folder,
+    user_path,
     write_atomic,
     write_json,
     write_manifest,
@@ -121,7 +122,7 @@ def shipped_head() -> Path:
 
 def model_folder(model: str | Path) -> Path:
     """The folder of a trained model: of a run, of its `model/`, or fetched from the Hugging Face hub by id."""
-    folder = Path(model).expanduser()
+    folder = user_path(model)
     if not folder.is_dir():
         if not is_hub_id(model):
             raise ModelError(f"no such run or model folder: {folder}")
