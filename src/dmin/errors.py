@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import difflib
+import re
 import unicodedata
 from collections.abc import Iterable
+
+_LONG_WORD = re.compile(r"\S{300,}")
 
 
 class DminError(Exception):
     """An error in what the user gave. The commands print it as one line and exit with code 2."""
 
     def __str__(self) -> str:
-        return printable(super().__str__(), keep="\n\t")  # labels and texts in a message may hold control characters
+        return _message(super().__str__())
 
 
 class DataError(DminError, ValueError):
@@ -26,7 +29,7 @@ class UnknownNameError(DminError, KeyError):
     """A name (method, data set, split, class) that is not known."""
 
     def __str__(self) -> str:
-        return printable(str(self.args[0]), keep="\n\t")  # a KeyError would show it in quotes
+        return _message(str(self.args[0]))  # a KeyError would show it in quotes
 
 
 class ModelError(DminError, ValueError):
@@ -65,6 +68,11 @@ def one_line(error: BaseException | str, most: int = 300) -> str:
     """The message of a foreign error in one line of at most `most` characters; of a system error, only its reason."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return printable(" ".join(text.split())[:most])
+
+
+def _message(text: str) -> str:
+    """A message that quotes what users gave: without control characters, long words cut so that what follows is seen."""
+    return _LONG_WORD.sub(lambda word: f"{word[0][:100]} ... {word[0][-50:]}", printable(text, keep="\n\t"))
 
 
 def printable(value: object, keep: str = "") -> str:

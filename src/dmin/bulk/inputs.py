@@ -20,9 +20,9 @@ from dmin.data.formats import (
     name_shown,
     open_text,
     read_format,
-    shortened,
 )
 from dmin.errors import DataError, one_line
+from dmin.files import short
 
 Record = dict[str, Any]
 _NAMED = 3  # bad rows that the closing note names
@@ -194,8 +194,8 @@ def _checked(rows: Iterable[tuple[int, Any]], bad: BadRows, column: str | Source
 def _reason(record: Record, column: str) -> str | None:
     """Why a record has no usable text; None where it has one, or an empty one."""
     if column not in record:
-        return f"no column {shortened(column)}; it has {', '.join(map(name_shown, list(record)[:10]))}"
+        return f"no column {short(column)}; it has {', '.join(map(name_shown, list(record)[:10]))}"
     value = record[column]
     if value is None or isinstance(value, str):
         return None
-    return f"the text is {shortened(value)} ({type(value).__name__}), not a string"
+    return f"the text is {short(value)} ({type(value).__name__}), not a string"

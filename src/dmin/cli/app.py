@@ -31,7 +31,6 @@ from dmin.errors import DminError, TrainingInterruptedError, nearest_name, one_l
 ClickError: type[Any] = typer.BadParameter.__mro__[2]
 STOPPED = 130  # the exit code of a command that was stopped on request
 LONGEST_MESSAGE = 2000  # characters
-LONG_WORD = re.compile(r"\S{300,}")
 
 app = typer.Typer(
     name="dmin",
@@ -143,8 +142,7 @@ def calm_threads() -> None:
 
 
 def _complain(message: str) -> int:
-    short = LONG_WORD.sub(lambda word: f"{word[0][:100]} ... {word[0][-50:]}", message)  # what follows it must be seen
-    typer.echo("error: " + one_line(short, LONGEST_MESSAGE), err=True)
+    typer.echo("error: " + one_line(message, LONGEST_MESSAGE), err=True)
     return 2
 
 

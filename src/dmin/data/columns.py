@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from dmin.data.formats import name_shown, shortened
+from dmin.data.formats import name_shown
 from dmin.errors import DataError, nearest_name
+from dmin.files import short, user_path
 
 TEXT, LABEL, ENCODING = "text", "label", "utf-8"
 TEXT_NAMES = (
@@ -72,10 +73,7 @@ class Source:
     @property
     def path(self) -> Path:
         """The file; `~` is the home folder."""
-        try:
-            return Path(self.name).expanduser()
-        except RuntimeError as error:  # ~nobody
-            raise DataError(f"{self.name!r}: there is no such home folder") from error
+        return user_path(self.name)
 
     def text_column(self, columns: Sequence[str], where: str) -> str:
         """The column of the texts among those that there are; a guess is said by a warning.
@@ -147,9 +145,9 @@ def with_columns(names: str, text: str = TEXT, label: str = LABEL, encoding: str
 def missing_column(where: str, columns: Sequence[str], column: str, kind: str) -> DataError:
     """Build the error for a column that is not there: the nearest one, and what there is."""
     near = nearest_name(column, columns)
-    hint = f" (did you mean {shortened(near)}?)" if near else ""
+    hint = f" (did you mean {short(near)}?)" if near else ""
     listed = ", ".join(map(name_shown, columns[:20])) + (" ..." if len(columns) > 20 else "")
-    return DataError(f"{where}: no column {shortened(column)}{hint}; it has {listed}. Choose one with --{kind}-column")
+    return DataError(f"{where}: no column {short(column)}{hint}; it has {listed}. Choose one with --{kind}-column")
 
 
 def exists(path: Path) -> bool:

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from dmin.data.formats import shortened
 from dmin.data.labels import name_text, near_misses
 from dmin.data.splits import ClassSplit
 from dmin.errors import DataError, unknown_name
+from dmin.files import short
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Corpus:
         for index, (text, label) in enumerate(zip(self.texts, self.labels, strict=True)):
             if not isinstance(text, str):
                 raise DataError(
-                    f"{self.name}: text {index + 1} (class {shortened(label)}) is {shortened(text)}, not a string; quote it"
+                    f"{self.name}: text {index + 1} (class {short(label)}) is {short(text)}, not a string; quote it"
                 )
             if not text.strip():
                 raise DataError(f"{self.name}: text {index + 1} (class {label!r}) is empty")
@@ -52,7 +52,7 @@ class Corpus:
                 raise DataError(f"{self.name}: text {index + 1} ({text[:40]!r}) has no label")
             if label != label.strip():
                 raise DataError(
-                    f"{self.name}: the label {shortened(label)} begins or ends with white space; write {label.strip()!r}"
+                    f"{self.name}: the label {short(label)} begins or ends with white space; write {label.strip()!r}"
                 )
         for name, split in self.splits.items():
             split.check(name, self.classes)
@@ -62,7 +62,7 @@ class Corpus:
         """Build a corpus from `{label: [texts]}`."""
         for label, texts in examples.items():
             if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
-                raise DataError(f"{name}: class {label!r} holds {shortened(texts)}; a list of texts is needed")
+                raise DataError(f"{name}: class {label!r} holds {short(texts)}; a list of texts is needed")
             if not list(texts):
                 raise DataError(f"{name}: class {label!r} has no example")
         pairs = [(text, str(label)) for label, texts in examples.items() for text in texts]

@@ -17,6 +17,7 @@ from typing import Any, TextIO
 
 from dmin.data.yaml_documents import parse_yaml
 from dmin.errors import DataError, one_line
+from dmin.files import short
 
 MOST_WHOLE = 256 << 20  # bytes of a file that is read at once (YAML, JSON)
 MOST_CELL = 64 << 20  # characters of one cell of a CSV file, or of one line of JSONL
@@ -192,11 +193,11 @@ def _whole(parse: Callable[[str, Path], Any]) -> Callable[[Path, str], Iterator[
                 if isinstance(record, dict):
                     yield _row(number, record)
                 else:
-                    yield number, BadRow(f"a mapping with text and label is needed, not {shortened(record)}")
+                    yield number, BadRow(f"a mapping with text and label is needed, not {short(record)}")
         elif isinstance(content, dict):
             yield from _mapping_rows(content, path)
         else:
-            raise DataError(f"{path}: a mapping of labels to lists of texts is needed, not {shortened(content)}")
+            raise DataError(f"{path}: a mapping of labels to lists of texts is needed, not {short(content)}")
 
     return read
 
@@ -206,17 +207,15 @@ def _mapping_rows(content: Mapping[Any, Any], path: Path) -> Iterator[Row]:
     number = 0
     for label, texts in content.items():
         if not isinstance(label, str):
-            raise DataError(
-                f"{path}: the label {shortened(label)} is read as a {type(label).__name__}; put it in quotes"
-            )
+            raise DataError(f"{path}: the label {short(label)} is read as a {type(label).__name__}; put it in quotes")
         if not isinstance(texts, list):
-            raise DataError(f"{path}: class {label!r} holds {shortened(texts)}; a list of texts is needed")
+            raise DataError(f"{path}: class {label!r} holds {short(texts)}; a list of texts is needed")
         if not texts:
             raise DataError(f"{path}: class {label!r} has no example")
         for text in texts:
             number += 1
             if isinstance(text, dict | list):
-                yield number, BadRow(f"class {label!r} holds {shortened(text)}; one string is needed")
+                yield number, BadRow(f"class {label!r} holds {short(text)}; one string is needed")
             else:
                 yield _row(number, {"text": text, "label": label})
 
@@ -282,9 +281,9 @@ def _row(number: int, record: Mapping[str, Any]) -> Row:
     """The row, or why it cannot be used: bytes, or characters that are none."""
     for column, value in record.items():
         if not isinstance(column, str):
-            return number, BadRow(f"the column {shortened(column)} is a {type(column).__name__}, not a name")
+            return number, BadRow(f"the column {short(column)} is a {type(column).__name__}, not a name")
         if not is_text(column):
-            return number, BadRow(f"the column {shortened(column)} holds bytes that are not text in this encoding")
+            return number, BadRow(f"the column {short(column)} holds bytes that are not text in this encoding")
         if (reason := _wrong_value(value)) is not None:
             return number, BadRow(f"{name_shown(column)} holds {reason}", record)
     return number, record
@@ -316,16 +315,7 @@ def foreign_line(error: BaseException, most: int = 300) -> str:
 
 def name_shown(name: str, most: int = 60) -> str:
     """The name of a column in a message: as it is, or quoted where it holds what a terminal would act on."""
-    return name if name.isprintable() and len(name) <= most else shortened(name, most)
-
-
-def shortened(value: Any, most: int = 60) -> str:
-    """A value as an error message quotes it."""
-    try:
-        text = repr(value)
-    except (ValueError, RecursionError):  # numbers of thousands of digits, deep nesting
-        text = f"a {type(value).__name__}"
-    return text if len(text) <= most else text[: most - 3] + "..."
+    return name if name.isprintable() and len(name) <= most else short(name, most)
 
 
 READERS: dict[str, Callable[[Path, str], Iterator[Row]]] = {

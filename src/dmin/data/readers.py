@@ -8,9 +8,10 @@ from typing import Any
 
 from dmin.data.columns import ENCODING, LABEL, TEXT, Source, missing_column
 from dmin.data.corpus import Corpus
-from dmin.data.formats import READERS, BadRow, is_text, name_shown, read_format, shortened
+from dmin.data.formats import READERS, BadRow, is_text, name_shown, read_format
 from dmin.data.splits import read_splits
 from dmin.errors import DataError
+from dmin.files import short
 
 SUFFIXES = tuple(READERS)
 
@@ -104,7 +105,7 @@ def cell_text(value: Any, column: str, where: str) -> str:
     try:
         text = str(value).strip()
     except ValueError as error:  # a number of thousands of digits
-        raise DataError(f"{where}: {column} is {shortened(value)}; put it in quotes") from error
+        raise DataError(f"{where}: {column} is {short(value)}; put it in quotes") from error
     if not text:
         raise DataError(f"{where}: {column} is empty")
     return text

@@ -79,10 +79,10 @@ def check_document(value: Any, model: type[Document], source: str) -> Document:
         raise DataError(f"{source} is nested too deeply") from error
 
 
-def short(value: Any) -> str:
-    """A value from a file for a message: at most 60 characters."""
+def short(value: Any, most: int = 60) -> str:
+    """A value from a file for a message, in at most `most` characters."""
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # a number of thousands of digits, a deep nesting
         text = f"a {type(value).__name__}"
-    return text if len(text) <= 60 else text[:57] + "..."
+    return text if len(text) <= most else text[: most - 3] + "..."
