@@ -19,9 +19,9 @@ def parse_yaml(text: str, source: Path | str) -> Any:
     Raises:
         DataError: with the line, for what is not YAML, nested too deeply, multiplied by aliases, or given twice.
     """
-    loader = None
+    loader: yaml.SafeLoader | None = None
     try:
-        loader = yaml.SafeLoader(text)  # (refuses control characters at once)
+        loader = yaml.SafeLoader(text)  # which looks for characters that YAML forbids
         node = loader.get_single_node()
         if node is None:
             return None
