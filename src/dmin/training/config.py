@@ -177,6 +177,8 @@ def load_config(
     Raises:
         ConfigError: one line that names the key and what it takes.
     """
+    if path is not None and path.is_file() and path.stat().st_size > _MOST_BYTES:
+        raise ConfigError(f"{path} has {path.stat().st_size:,} bytes: too many for a file of settings")
     stored = _read_yaml(path) if path is not None else {}
     values: dict[str, Any] = {}
     for key, value in {**preset(preset_name), **flatten(stored), **(overrides or {})}.items():
@@ -234,14 +236,10 @@ def known_keys(model: type[BaseModel] = TrainConfig, prefix: str = "") -> list[s
 
 def _read_yaml(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise ConfigError(f"{path} has {path.stat().st_size:,} bytes: too many for a file of settings")
         values = parse_yaml(path.read_text(encoding="utf-8"), path)
     except FileNotFoundError as error:
         raise ConfigError(f"no such configuration file: {path}") from error
-    except DataError as error:
-        raise ConfigError(str(error)) from error
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError, DataError) as error:
         raise ConfigError(f"cannot read {path}: {one_line(error)}") from error
     if not isinstance(values, dict | None):
         raise ConfigError(f"{path}: settings as 'key: value' lines are needed")
