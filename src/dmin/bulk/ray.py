@@ -170,7 +170,7 @@ def classify_files(
 ) -> Outcome:
     """Classify every file of a folder or pattern, each into a file of the same name below `output`.
 
-    Run again, it answers what is missing. A Ray cluster is used where there is one, else one is started for as long as needed.
+    Run again, it answers what is missing. A Ray cluster is used where there is one, else one is started meanwhile.
 
     Args:
         classifier: a fitted classifier; each worker gets a copy.
