@@ -178,3 +178,11 @@ def test_codecs_that_are_not_of_texts_are_refused(tmp_path: Path, encoding: str)
 def test_yaml_with_characters_that_it_forbids_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"x\.yaml is not valid YAML: unacceptable character"):
         rows(write(tmp_path / "x.yaml", b"a: [caf\xe9]\n"))
+
+
+def test_a_key_twice_is_said_once_and_without_other_advice(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.yaml", "a: [x]\na: [y]\n")
+    with pytest.raises(DataError) as caught:
+        rows(path)
+    expected = f"{path}, line 2: the key 'a' is there twice (first in line 1), and one would be lost"
+    assert str(caught.value) == expected

@@ -170,8 +170,7 @@ def classify_files(
 ) -> Outcome:
     """Classify every file of a folder or pattern, each into a file of the same name below `output`.
 
-    Run again after a crash, it answers what is missing. A Ray cluster is used where there is one (`RAY_ADDRESS`, or started
-    on this machine), else one is started here for as long as it takes.
+    Run again, it answers what is missing. A Ray cluster is used where there is one, else one is started meanwhile.
 
     Args:
         classifier: a fitted classifier; each worker gets a copy.

@@ -136,7 +136,7 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
         if not equals:
             raise ConfigError(f"--set {setting!r}: KEY=VALUE is needed, like stage2.patience=5")
         try:
-            parsed[key.strip()] = parse_yaml(value, "its value")
+            parsed[key.strip()] = parse_yaml(value, "the value")
         except DataError as error:
             raise ConfigError(f"--set {setting[:100]!r}: {error}") from error
     return parsed

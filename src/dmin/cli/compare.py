@@ -65,11 +65,7 @@ def compare(
       dmin compare --data banking77 --split protaugment-01
       dmin compare --data banking77,hwu64 --methods dmin,nearest --way 5
     """
-    if start not in ("stage1", "raw"):
-        raise ConfigError(f"--start {start!r}: use stage1 or raw")
-    if seeds < 1 or (episodes is not None and episodes < 2):
-        raise ConfigError("--seeds must be at least 1 and --episodes at least 2")
-
+    _check(start, seeds, episodes)
     from dmin.data.columns import data_stem, split_names
     from dmin.evaluation.comparison_plan import ComparisonPlan, standard_rows
     from dmin.files import safe_name
@@ -88,6 +84,13 @@ def compare(
     )  # fmt: skip
     folder = out or Path("runs") / safe_name("compare-" + "-".join(map(data_stem, sets)))
     run_plan(plan, folder, "Comparison")
+
+
+def _check(start: str, seeds: int, episodes: int | None) -> None:
+    if start not in ("stage1", "raw"):
+        raise ConfigError(f"--start {start!r}: use stage1 or raw")
+    if seeds < 1 or (episodes is not None and episodes < 2):
+        raise ConfigError("--seeds must be at least 1 and --episodes at least 2")
 
 
 def file_settings(text_column: str, label_column: str, encoding: str) -> dict[str, Any]:

@@ -27,6 +27,8 @@ def parse_yaml(text: str, source: Path | str) -> Any:
             return None
         _check(node, source)
         return loader.construct_document(node)
+    except DataError:  # of `_check`; it is a ValueError too
+        raise
     except yaml.YAMLError as error:
         raise DataError(f"{source} is not valid YAML: {one_line(error)}") from error
     except RecursionError as error:
