@@ -182,7 +182,7 @@ def read_key() -> str:
     handle = sys.stdin.fileno()
     before: Any = termios.tcgetattr(handle)
     try:
-        tty.setcbreak(handle)  # Ctrl-C still stops
+        tty.setcbreak(handle, termios.TCSADRAIN)  # Ctrl-C still stops, and keys typed ahead are kept
         key = sys.stdin.read(1)
     finally:
         termios.tcsetattr(handle, termios.TCSADRAIN, before)

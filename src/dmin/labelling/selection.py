@@ -66,21 +66,19 @@ def choose_rows(
     weight = np.ones(total) if weights is None else np.maximum(np.asarray(weights, float), LEAST_WEIGHT)  # [n]
     free = np.ones(total, bool)  # [n]
     free[list(taken)] = False
-    rows = _sample(weight * free, seed)  # [s]
-    if len(rows) < total:
-        weight = np.ones(total)  # the sample was drawn by weight
+    rows, weight = _sample(weight, free, seed)  # [s], [s]
     part = vectors[rows]  # [s, d]
     covered = highest_cosine(part, known)  # [s]
     similarity = np.maximum(part @ part.T, 0) ** power  # [s, s]
     candidate = free[rows] & (covered <= NEAR_DUPLICATE)  # [s]
-    places = _greedy(similarity, np.maximum(covered, 0) ** power, weight[rows], candidate, count, NEAR_DUPLICATE**power)
+    places = _greedy(similarity, np.maximum(covered, 0) ** power, weight, candidate, count, NEAR_DUPLICATE**power)
     chosen = rows[places]
     return Choice(tuple(int(row) for row in chosen), _stands_for(vectors, vectors[chosen], known))
 
 
 def highest_cosine(vectors: FloatArray, known: FloatArray | None) -> Any:
     """The cosine of each row with the nearest known vector, [n]; 0 where nothing is known."""
-    if known is None or not len(known):
+    if known is None or not len(known) or not len(vectors):
         return np.zeros(len(vectors), np.float32)
     blocks = (vectors[start : start + _BLOCK] @ known.T for start in range(0, len(vectors), _BLOCK))  # [block, m]
     return np.concatenate([block.max(axis=1) for block in blocks])
@@ -121,14 +119,17 @@ def uncertainty(
     return np.clip(np.concatenate(found), 0, 1) ** exponent
 
 
-def _sample(weight: Any, seed: int) -> Any:
-    """All rows, or `SAMPLE` of them drawn by weight without replacement, in order."""
+def _sample(weight: Any, free: Any, seed: int) -> tuple[Any, Any]:
+    """All rows with their weights, or `SAMPLE` rows drawn by weight, each weighted up by how unlikely it was drawn."""
     if len(weight) <= SAMPLE:
-        return np.arange(len(weight))
+        return np.arange(len(weight)), weight
     generator = np.random.default_rng(seed)
-    # The smallest of exponential times, each at the row's rate: a weighted sample without replacement.
-    times = generator.exponential(size=len(weight)) / np.maximum(weight, 1e-12)
-    return np.sort(np.argpartition(times, SAMPLE)[:SAMPLE])
+    rate = np.where(free, weight, LEAST_WEIGHT)
+    # The first arrivals of exponential times, each at the row's rate: a weighted sample without replacement.
+    times = generator.exponential(size=len(weight)) / rate
+    rows = np.sort(np.argpartition(times, SAMPLE)[:SAMPLE])
+    drawn = 1 - np.exp(-rate[rows] * times[rows].max())  # the probability that a row is among them
+    return rows, weight[rows] / np.maximum(drawn, 1e-9)
 
 
 def _greedy(similarity: Any, covered: Any, weight: Any, candidate: Any, count: int, same: float) -> list[int]:

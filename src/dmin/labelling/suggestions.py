@@ -15,7 +15,7 @@ from dmin.labelling.selection import choose_rows, highest_cosine, uncertainty
 from dmin.labelling.vectors import FloatArray, centred, checked, encode_pile
 
 CLOSE = 0.25  # difference of two probabilities below which a text lies between two classes
-_UNLIKE_SHARE = 0.1  # a text is unlike all examples where even their own neighbours' lowest tenth is nearer
+_UNLIKE = 0.6  # of the examples' typical cosine with their nearest neighbour: below that a text is unlike all of them
 
 
 @dataclass(frozen=True)
@@ -149,13 +149,13 @@ def likely_classes(classifier: Any, texts: Sequence[str], most: int = 9) -> list
 
 
 def _unlike_limit(known: Known) -> float:
-    """The cosine below which a text is unlike all examples: what the lowest tenth of the examples have themselves."""
+    """The cosine below which a text is unlike all examples, by the cosines that the examples have among themselves."""
     count = len(known.labels)
     if count < 3:
         return 0.1 if count else -1.0
     cosines = known.vectors @ known.vectors.T  # [m, m]
     np.fill_diagonal(cosines, -1)
-    return float(np.quantile(cosines.max(axis=1), _UNLIKE_SHARE))
+    return _UNLIKE * float(np.median(cosines.max(axis=1)))
 
 
 def _reason(likely: Sequence[tuple[str, float]], stands_for: int, unlike: bool) -> str:

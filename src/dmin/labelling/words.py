@@ -43,7 +43,7 @@ def propose_names(words: Sequence[Sequence[str]]) -> list[str]:
     names: list[str] = []
     for place, found in enumerate(words, 1):
         name = f"theme_{place}"
-        for length in range(_NAME_WORDS, len(found) + 1):
+        for length in range(min(_NAME_WORDS, max(1, len(found))), len(found) + 1):
             name = "_".join(found[:length])
             if name not in names:
                 break
