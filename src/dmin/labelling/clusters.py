@@ -1,6 +1,7 @@
 """Clusters of a pile at three grain sizes, each a refinement of the one before.
 
-k-means on centred vectors; how many clusters, the silhouette says on a sample. The fine grain has twice as many; Ward's
+k-means on the principal components of centred vectors; how many clusters, the silhouette says on a sample: the largest
+number that comes near its highest value, because the silhouette prefers few. The fine grain has twice as many; Ward's
 method joins its centres into the medium and the coarse grain, so that a coarse cluster is a union of fine ones.
 """
 
@@ -17,6 +18,8 @@ GRAINS = ("coarse", "medium", "fine")
 LARGE = 20_000  # rows from which k-means works in small batches
 _SAMPLE = 2000  # rows that the number of clusters is chosen on
 _STEP = 1.35  # ratio of two numbers of clusters that are tried
+_COMPONENTS = 60  # in all dimensions of a vector the silhouette is nearly flat
+_NEAR = 0.95  # of the highest silhouette
 _MOST, _PER_CLUSTER = 300, 5  # clusters tried at most; texts for each of them at least
 _SMALLEST, _FEW = 3, 100  # texts that make a cluster; in a pile of fewer texts than this, two do
 _ODD = 3.0  # robust standard deviations below the median from which a text fits nowhere
@@ -41,12 +44,13 @@ def cluster(vectors: FloatArray, *, count: int | None = None, seed: int = 0) -> 
     """
     different = len(np.unique(vectors.round(5), axis=0)) if len(vectors) <= _SAMPLE else len(vectors)
     most = max(1, min(different, len(vectors)))
-    medium = min(count or choose_count(vectors, seed), most)
+    reduced = _principal(vectors, seed)  # [n, components]
+    medium = min(count or choose_count(reduced, seed), most)
     fine = max(medium, min(2 * medium, most // 3))
     if fine < 6:
-        return [_finished("medium", vectors, _k_means(vectors, medium, seed))]
-    labels = _k_means(vectors, fine, seed)  # [n]
-    centres = _centres(vectors, labels, fine)  # [fine, d]
+        return [_finished("medium", vectors, _k_means(reduced, medium, seed))]
+    labels = _k_means(reduced, fine, seed)  # [n]
+    centres = _centres(reduced, labels, fine)  # [fine, components]
     found = []
     for grain, size in zip(GRAINS, (max(2, round(medium / 3)), medium, fine), strict=True):
         joined = labels if size >= fine else _ward(centres, size)[labels]
@@ -55,20 +59,31 @@ def cluster(vectors: FloatArray, *, count: int | None = None, seed: int = 0) -> 
 
 
 def choose_count(vectors: FloatArray, seed: int = 0) -> int:
-    """The number of clusters with the highest silhouette on a sample of rows."""
+    """The largest number of clusters whose silhouette on a sample of rows is near the highest."""
     from sklearn.metrics import silhouette_score
 
     generator = np.random.default_rng(seed)
     rows = np.sort(generator.permutation(len(vectors))[:_SAMPLE])
     sample = vectors[rows]
-    best, highest, size = 1, -np.inf, 3.0
+    scores: dict[int, float] = {}
+    size = 3.0
     while round(size) <= min(_MOST, len(sample) // _PER_CLUSTER):
         labels = _k_means(sample, round(size), seed)
-        if len(set(labels)) > 1:
-            score = silhouette_score(sample, labels)
-            best, highest = (round(size), score) if score > highest else (best, highest)
+        if 1 < len(set(labels)) < len(sample):
+            scores[round(size)] = float(silhouette_score(sample, labels))
         size *= _STEP
-    return best
+    highest = max(scores.values(), default=0.0)
+    return max((size for size, score in scores.items() if score >= _NEAR * highest > 0), default=1)
+
+
+def _principal(vectors: FloatArray, seed: int) -> FloatArray:
+    """The first principal components of the rows; the rows themselves where there are few rows or dimensions."""
+    from sklearn.decomposition import PCA
+
+    if min(vectors.shape) <= 2 * _COMPONENTS:
+        return vectors
+    found: FloatArray = PCA(_COMPONENTS, svd_solver="randomized", random_state=seed).fit_transform(vectors)
+    return found
 
 
 def _k_means(vectors: FloatArray, count: int, seed: int) -> Any:

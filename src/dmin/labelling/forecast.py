@@ -20,10 +20,20 @@ from typing import Any
 import numpy as np
 
 EVERY = 10  # answers between two estimates
-SLOPE, SLOPE_SPREAD = 0.6, 0.3
 LEVEL_SPREAD = 2.0
-WEIGHT_POWER = 0.5  # of stands_for: 0 counts every answer alike, 1 lets a few large regions decide
 _Z = 1.96
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What was measured on other data sets."""
+
+    slope: float = 0.6  # mean of the prior of b
+    spread: float = 0.3  # its standard deviation
+    weight_power: float = 0.5  # of stands_for: 0 counts every answer alike, 1 lets a few large regions decide
+
+
+MEASURED = Constants()
 
 
 @dataclass(frozen=True)
@@ -61,30 +71,34 @@ class Estimate:
         return f"accuracy on this pile: about {self.now} with {self.now.labels} labels; forecast: {coming}"
 
 
-def estimate(outcomes: Sequence[Outcome], labels: int, ahead: Sequence[int] = ()) -> Estimate | None:
+def estimate(
+    outcomes: Sequence[Outcome], labels: int, ahead: Sequence[int] = (), constants: Constants = MEASURED
+) -> Estimate | None:
     """Estimate accuracy at `labels` and, by default, at 1.5 and 2 times as many; None before the first ten outcomes.
 
     Args:
         outcomes: what was predicted, in order.
         labels: examples known now.
         ahead: the numbers of labels to forecast for.
+        constants: the prior of the slope and the weight of an answer.
     """
     if len(outcomes) < EVERY or labels < 1:
         return None
-    weights = np.array([max(1, outcome.stands_for) for outcome in outcomes], float) ** WEIGHT_POWER  # [m]
+    weights = np.array([max(1, outcome.stands_for) for outcome in outcomes], float) ** constants.weight_power  # [m]
     # Unequal weights carry less information than their number: scale them to the effective sample size.
     weights *= weights.sum() / (weights**2).sum()
     right = np.array([outcome.right for outcome in outcomes], float)  # [m]
     position = np.log(np.array([max(1, outcome.labels) for outcome in outcomes], float) / labels)  # [m]
-    mean, covariance = _fit(np.stack([np.ones_like(position), position], axis=1), right, weights)
+    mean, covariance = _fit(np.stack([np.ones_like(position), position], axis=1), right, weights, constants)
     steps = ahead or (labels + max(EVERY, labels // 2), labels + max(2 * EVERY, labels))
     now, *later = (_at(mean, covariance, labels, step) for step in (labels, *steps))
     return Estimate(len(outcomes), now, tuple(later))
 
 
-def _fit(design: Any, right: Any, weights: Any) -> tuple[Any, Any]:
+def _fit(design: Any, right: Any, weights: Any, constants: Constants) -> tuple[Any, Any]:
     """Posterior mode [2] and covariance [2, 2] of level and slope, by Newton's method with halved steps."""
-    prior_mean, precision = np.array([0.0, SLOPE]), np.diag([LEVEL_SPREAD**-2, SLOPE_SPREAD**-2])
+    prior_mean = np.array([0.0, constants.slope])
+    precision = np.diag([LEVEL_SPREAD**-2, constants.spread**-2])
 
     def objective(parameters: Any) -> float:
         logits = design @ parameters
