@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
+import shlex
 import sys
 import threading
 from collections.abc import Iterator
@@ -200,8 +203,6 @@ def test_ctrl_d_as_a_key_ends_the_input(keyboard: int) -> None:
 def test_every_ten_answers_the_accuracy_is_said(
     pile: Path, known: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import io
-
     monkeypatch.setattr("sys.stdin", io.StringIO("1\n" * 10 + "q\n"))  # keys by lines where there is no terminal
     assert label(pile, tmp_path / "o", "--examples", str(known)) == 0
     assert "[10 answers] accuracy on this pile: about" in (shown := capsys.readouterr().out) and "forecast:" in shown
@@ -210,8 +211,6 @@ def test_every_ten_answers_the_accuracy_is_said(
 def test_a_session_of_another_pile_is_refused(
     pile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import io
-
     monkeypatch.setattr("sys.stdin", io.StringIO("n\none\nq\n"))
     assert label(pile, tmp_path / "o") == 0
     pile.write_text(pile.read_text() + "99,one more\n")
@@ -223,3 +222,24 @@ def test_a_session_of_another_pile_is_refused(
 def test_data_check_points_to_suggest(known: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["data", "check", str(known)]) == 0
     assert f"dmin suggest --input PILE --examples {known}" in capsys.readouterr().out
+
+
+def test_the_tutorial_goes_from_a_file_to_a_saved_classifier(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The commands of the page, in their order, on the first mails of its file."""
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "tutorials" / "an-hour-with-10000-texts.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```sh\n(.*?)```", page, flags=re.DOTALL)
+    commands = [shlex.split(line)[1:] for block in blocks for line in block.splitlines() if line.startswith("dmin ")]
+    assert [command[0] for command in commands] == ["discover", "classify", "label", "classify", "discover", "suggest"]
+    monkeypatch.chdir(tmp_path)
+    rows = (root / "examples" / "pile" / "mails.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    Path("mails.csv").write_text("".join(rows[:61]), encoding="utf-8")
+    Path("new-mails.csv").write_text("".join([rows[0], *rows[61:101]]), encoding="utf-8")
+    keys = "".join(f"n\nclass {number % 4}\n" for number in range(12))
+    monkeypatch.setattr("sys.stdin", io.StringIO(keys + "q\n"))
+    for command in commands:
+        assert run(command) == 0, capsys.readouterr().err
+    assert len(Path("answers.csv").read_text(encoding="utf-8").splitlines()) == 61
+    assert len(FewShotClassifier.load("runs/mails/classifier").classes_) == 4

@@ -101,7 +101,7 @@ def test_only_what_a_classifier_refuses_is_looked_at(pile: tuple[list[str], list
     assert all(set(theme.rows) <= set(found.looked_at) for grain in found.grains for theme in grain.themes)
     with pytest.raises(ConfigError, match="refuses nothing"):
         discover(texts, FewShotClassifier(encoder=encode).fit(known))
-    with pytest.raises(DataError, match="refuses none of the texts"):
+    with pytest.raises(DataError, match="refuse none of the 72 texts"):
         discover(texts, FewShotClassifier(encoder=encode, reject=-1.0).fit(known))
 
 

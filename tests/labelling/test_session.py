@@ -14,9 +14,11 @@ import pytest
 
 from dmin import FewShotClassifier
 from dmin.errors import DataError, StorageError
-from dmin.labelling import Session
+from dmin.labelling import Session, pile_of
+from dmin.labelling.journal import Journal
 from dmin.labelling.session import check_label
 from tests.conftest import word_corpus
+from tests.files.killing import run_until_killed
 from tests.labelling.hashed import encode
 
 CORPUS = word_corpus(texts=10, classes=5)
@@ -266,3 +268,39 @@ def test_kill_9_loses_no_answer(tmp_path: Path, after: int) -> None:
         assert kept[: len(answered)] == answered and len(kept) <= len(answered) + 1
         assert all(entry["label"] == TRUTH[entry["text"]] for entry in again.answers)
         answer(again, 2)
+
+
+JOURNAL = """
+import sys
+from pathlib import Path
+from dmin.labelling.journal import Journal
+from dmin.labelling.pile import pile_of
+pile = pile_of(["one", "two", "three", "four"])
+said = open(sys.argv[2], "a", buffering=1)
+start()
+with Journal(Path(sys.argv[1]), pile) as journal:
+    for row, text in enumerate(pile.texts):
+        journal.add({"do": "answer", "row": row, "text": text, "label": "x"})
+        said.write(text + "\\n")
+"""
+
+
+def test_a_kill_at_any_call_loses_no_answer_that_was_acknowledged(tmp_path: Path) -> None:
+    pile = pile_of(["one", "two", "three", "four"])
+    total = run_until_killed(JOURNAL, [str(tmp_path / "all.jsonl"), str(tmp_path / "all.txt")], 0)
+    assert total >= 5  # the header and each answer reach the disk by fsync
+    for point in range(1, total + 1):
+        path, said = tmp_path / f"{point}" / "s.jsonl", tmp_path / f"{point}.txt"
+        assert run_until_killed(JOURNAL, [str(path), str(said)], point) == -1
+        acknowledged = said.read_text().split()
+        with Journal(path, pile) as journal:
+            kept = [entry["text"] for entry in journal.entries]
+            assert kept[: len(acknowledged)] == acknowledged and len(kept) <= len(acknowledged) + 1
+            journal.add({"do": "skip", "row": 3})
+        with Journal(path, pile) as again:
+            assert len(again.entries) == len(kept) + 1
+
+
+def test_labelling_does_not_import_torch() -> None:
+    code = "import sys, dmin.labelling; sys.exit('torch' in sys.modules or 'sklearn' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

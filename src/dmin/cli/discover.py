@@ -43,13 +43,18 @@ def discover(
     from dmin.files import write_atomic
     from dmin.labelling import discover as find_themes
     from dmin.labelling import read_pile
+    from dmin.labelling.discovery import NothingRefusedError
     from dmin.labelling.page import examples_yaml, page, themes_csv
 
     with plain_warnings():
         pile = read_pile(source, column=text_column, most=most, seed=seed)
         classifier = open_classifier(examples, model, label_column, reject="auto")
         tell_notes(pile)
-        found = find_themes(pile.texts, classifier, count=themes, seed=seed)
+        try:
+            found = find_themes(pile.texts, classifier, count=themes, seed=seed)
+        except NothingRefusedError as answer:  # good news, not a mistake
+            typer.echo(str(answer))
+            return
         for part in found.grains:
             write_atomic(out / f"{part.name}.yaml", examples_yaml(part))
         write_atomic(out / "themes.csv", themes_csv(found, pile.rows))

@@ -20,6 +20,10 @@ TYPICAL = 5  # texts that represent a theme
 _ANSWERED_AT_ONCE = 256
 
 
+class NothingRefusedError(DataError):
+    """A classifier answers every text of the pile, so there are no new themes."""
+
+
 @dataclass(frozen=True)
 class Theme:
     """A proposed class."""
@@ -80,12 +84,10 @@ def discover(
     places = [place for place, text in enumerate(texts) if readable(text) is not None]
     if classifier is not None:
         places = refused(texts, places, classifier)
+        if not places:
+            raise NothingRefusedError(f"the known classes refuse none of the {len(texts)} texts: nothing new is found")
     if not places:
-        raise DataError(
-            "the classifier refuses none of the texts: there is nothing new to find"
-            if classifier is not None
-            else f"none of the {len(texts)} texts can be read: they are empty or not strings"
-        )
+        raise DataError(f"none of the {len(texts)} texts can be read: they are empty or not strings")
     found = checked(vectors, len(texts))[places] if vectors is not None else _encoded(texts, places, classifier)
     pile = centred(found)
     shown = [str(texts[place]) for place in places]
