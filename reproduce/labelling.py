@@ -184,37 +184,41 @@ def run_discovery(worlds: Worlds, out: Path) -> None:
 
 def run_forecasts(worlds: Worlds, out: Path, step: int = 10) -> None:
     """The record of a session in batches of ten: each prediction before its answer, and the true accuracy on the rest."""
-    from dmin.labelling.selection import choose_rows, uncertainty
-
     path = out / "records.jsonl"
     done = {(row["set"], row["seed"]) for row in read_lines(path)}
     for name in worlds.names:
-        seeds = [seed for seed in list(SEEDS)[:5] if (name, seed) not in done]
-        for seed in seeds:
-            world = worlds.open(name)
-            vectors, labels, _, _ = world.draw(seed)
-            state, outcomes, truth, model = State(vectors, labels, len(world.classes), seed), [], [], None
-            while len(state.bought) < min(4 * len(world.classes), len(vectors) // 2):
-                known = vectors[state.bought]
-                weights = uncertainty(vectors, known, list(labels[state.bought])) if state.bought else None
-                chosen = choose_rows(vectors, step, known=known, weights=weights, taken=state.bought)
-                if model is not None:
-                    guesses = model.predict(vectors[list(chosen.rows)])
-                    outcomes += [
-                        (len(state.bought), bool(guess == labels[row]), stands)
-                        for guess, row, stands in zip(guesses, chosen.rows, chosen.stands_for, strict=True)
-                    ]
-                if not chosen.rows:
-                    break
-                state.bought += chosen.rows
-                if state.known_classes > 1:
-                    model = fitted(vectors[state.bought], labels[state.bought])
-                    rest = state.free
-                    truth.append((len(state.bought), float((model.predict(vectors[rest]) == labels[rest]).mean())))
-            append(
-                path, {"set": name, "seed": seed, "classes": len(world.classes), "outcomes": outcomes, "truth": truth}
-            )
+        for seed in [seed for seed in list(SEEDS)[:5] if (name, seed) not in done]:
+            append(path, {"set": name, "seed": seed, **record(worlds.open(name), seed, step)})
         print(name, "recorded", flush=True)
+
+
+def record(world: World, seed: int, step: int) -> dict[str, Any]:
+    """Outcomes (labels, right, stands for, confidence) and truths (labels, accuracy, confidences of the rest)."""
+    from dmin.labelling.selection import choose_rows, confidence, uncertainty
+
+    vectors, labels, _, _ = world.draw(seed)
+    state, outcomes, truth, model = State(vectors, labels, len(world.classes), seed), [], [], None
+    while len(state.bought) < min(4 * len(world.classes), len(vectors) // 2):
+        known, names = vectors[state.bought], list(labels[state.bought])
+        weights = uncertainty(vectors, known, names) if state.bought else None
+        chosen = choose_rows(vectors, step, known=known, weights=weights, taken=state.bought)
+        if not chosen.rows:
+            break
+        rows = list(chosen.rows)
+        if model is not None:
+            right, sure = model.predict(vectors[rows]) == labels[rows], confidence(vectors[rows], known, names)
+            outcomes += [
+                (len(state.bought), bool(right[place]), chosen.stands_for[place], round(float(sure[place]), 4))
+                for place in range(len(rows))
+            ]
+        state.bought += rows
+        if state.known_classes > 1:
+            model = fitted(vectors[state.bought], labels[state.bought])
+            rest = state.free
+            sure = confidence(vectors[rest], vectors[state.bought], list(labels[state.bought]))
+            spread = np.quantile(sure, np.linspace(0.01, 0.99, 50)).round(4).tolist()
+            truth.append((len(state.bought), float((model.predict(vectors[rest]) == labels[rest]).mean()), spread))
+    return {"classes": len(world.classes), "outcomes": outcomes, "truth": truth}
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

@@ -132,10 +132,10 @@ def forecast_errors(records: list[dict[str, Any]], constants: Constants) -> dict
     """(error, is the truth within the interval) now and with twice the labels, at every tenth answer from the 20th on."""
     found: dict[str, list[tuple[float, bool]]] = {"now": [], "double": []}
     for record in records:
-        truth = dict(map(tuple, record["truth"]))
-        for labels in truth:
-            outcomes = [Outcome(*row) for row in record["outcomes"] if row[0] < labels]
-            made = estimate(outcomes, labels, [2 * labels], constants) if len(outcomes) >= 20 else None
+        truth = {labels: accuracy for labels, accuracy, _ in record["truth"]}
+        for labels, _, pile in record["truth"]:
+            outcomes = [Outcome(known, right, sure) for known, right, _, sure in record["outcomes"] if known < labels]
+            made = estimate(outcomes, pile, labels, [2 * labels], constants) if len(outcomes) >= 20 else None
             if made is None:
                 continue
             for key, at in (("now", made.now), ("double", made.later[0])):
@@ -147,7 +147,7 @@ def forecast_errors(records: list[dict[str, Any]], constants: Constants) -> dict
 
 def forecast_table(records: list[dict[str, Any]]) -> tuple[str, Constants]:
     """Each set with the constants that were best on the others; then the constants that are best on all."""
-    grid = [Constants(*chosen) for chosen in product((0.4, 0.6, 0.8, 1.0), (0.15, 0.3), (0.0, 0.5, 1.0))]
+    grid = [Constants(*chosen) for chosen in product((0.2, 0.4, 0.6, 0.8), (1.0, 1.5, 2.0), (0.0, 0.5, 1.0))]
     names = [name for name in SETS if any(record["set"] == name for record in records)]
     measured = {
         (name, constants): forecast_errors([r for r in records if r["set"] == name], constants)

@@ -108,7 +108,7 @@ def test_every_ten_answers_there_is_an_estimate(tmp_path: Path) -> None:
         assert [place for place, estimate in enumerate(found, 1) if estimate is not None] == [20, 30]
         last = found[-1]
         assert last == loop.estimate and last.now.labels == 30 and last.now.accuracy > 0.6
-        assert last.answers == sum(entry["predicted"] is not None for entry in loop.answers)
+        assert last.answers == sum(entry["confidence"] is not None for entry in loop.answers) == 20
 
 
 def test_known_examples_are_taught_and_not_asked(tmp_path: Path) -> None:
@@ -177,6 +177,7 @@ def test_a_torn_last_line_is_dropped_and_nothing_else(tmp_path: Path) -> None:
         ('{"do": "dance"}', "none of answer, skip, undo"),
         ('{"do": "answer", "row": 1, "text": "x"}', "label is None"),
         ("[]", "none of answer"),
+        ('{"do": "answer", "row": 1, "text": "x", "label": "y", "confidence": "high"}', "confidence is 'high'"),
     ],
 )
 def test_a_damaged_line_is_named(tmp_path: Path, line: str, message: str) -> None:

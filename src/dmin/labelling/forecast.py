@@ -1,13 +1,14 @@
 """How good the classifier is now, and what more labels would bring, from its own record.
 
-Prequential: every text was predicted before it was labelled, so the sequence of right and wrong is an honest test. But
-the texts were chosen because they are hard, so each counts by the number of texts that it stands for. The learning
-curve is a logistic regression of right or wrong on the logarithm of the number of labels,
+Prequential: every text was predicted before it was labelled, so the sequence of right and wrong is an honest test. But the
+texts were chosen because they are hard: their plain mean is far too low. So right or wrong is explained by how confident
+logistic regression was about the text,
 
-    logit P(right at n labels) = a + b · log(n / n now),
+    logit P(right) = a + c · logit(confidence) + e · log(n / n now),
 
-with a normal prior on the slope b, whose mean and spread were measured on other data sets (reproduce/LABELLING.md).
-Accuracy now is the curve at n now; the forecast is the curve further on. Intervals come from the curvature (Laplace).
+and accuracy now is the mean of that curve over the confidences of all texts that are not labelled. The forecast moves it
+along a learning curve, logit accuracy growing by b · log(n), with b fitted to the record. b, c and e have normal priors
+whose means were measured on other data sets (reproduce/LABELLING.md). Intervals come from the curvature (Laplace).
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from typing import Any
 import numpy as np
 
 EVERY = 10  # answers between two estimates
-LEVEL_SPREAD = 2.0
 _Z = 1.96
+_SPREAD = 0.3  # standard deviation of the priors
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,8 @@ class Constants:
     """What was measured on other data sets."""
 
     slope: float = 0.6  # mean of the prior of b
-    spread: float = 0.3  # its standard deviation
-    weight_power: float = 0.5  # of stands_for: 0 counts every answer alike, 1 lets a few large regions decide
+    trust: float = 1.5  # mean of the prior of c: above 1 where confidences are too modest
+    drift: float = 0.5  # mean of the prior of e: at equal confidence, later predictions are better
 
 
 MEASURED = Constants()
@@ -42,7 +43,7 @@ class Outcome:
 
     labels: int  # examples known when it was predicted
     right: bool
-    stands_for: int = 1
+    confidence: float  # that logistic regression had in its answer
 
 
 @dataclass(frozen=True)
@@ -72,57 +73,87 @@ class Estimate:
 
 
 def estimate(
-    outcomes: Sequence[Outcome], labels: int, ahead: Sequence[int] = (), constants: Constants = MEASURED
+    outcomes: Sequence[Outcome],
+    pile: Any,
+    labels: int,
+    ahead: Sequence[int] = (),
+    constants: Constants = MEASURED,
 ) -> Estimate | None:
     """Estimate accuracy at `labels` and, by default, at 1.5 and 2 times as many; None before the first ten outcomes.
 
     Args:
         outcomes: what was predicted, in order.
+        pile: the confidences of the texts that are not labelled, now.
         labels: examples known now.
         ahead: the numbers of labels to forecast for.
-        constants: the prior of the slope and the weight of an answer.
+        constants: priors that were measured on other data sets.
     """
-    if len(outcomes) < EVERY or labels < 1:
+    pile = np.asarray(pile, float)
+    if len(outcomes) < EVERY or labels < 1 or not len(pile):
         return None
-    weights = np.array([max(1, outcome.stands_for) for outcome in outcomes], float) ** constants.weight_power  # [m]
-    # Unequal weights carry less information than their number: scale them to the effective sample size.
-    weights *= weights.sum() / (weights**2).sum()
     right = np.array([outcome.right for outcome in outcomes], float)  # [m]
     position = np.log(np.array([max(1, outcome.labels) for outcome in outcomes], float) / labels)  # [m]
-    mean, covariance = _fit(np.stack([np.ones_like(position), position], axis=1), right, weights, constants)
+    ones, sure = np.ones_like(position), _logit([outcome.confidence for outcome in outcomes])
+    # Level: right or wrong given the confidence, carried over to the pile.
+    level = _fit(
+        np.stack([ones, sure, position], axis=1),
+        right,
+        [0.0, constants.trust, constants.drift],
+        [2.0, _SPREAD, _SPREAD],
+    )
+    rows = np.stack([np.ones_like(pile), _logit(pile), np.zeros_like(pile)], axis=1)  # [n, 3]
+    probability = 1 / (1 + np.exp(-(rows @ level.mode)))  # [n]
+    accuracy = float(np.clip(probability.mean(), 1e-3, 1 - 1e-3))
+    gradient = (rows * (probability * (1 - probability))[:, None]).mean(axis=0)  # of the mean, by the parameters
+    variance = float(gradient @ level.covariance @ gradient) / (accuracy * (1 - accuracy)) ** 2  # of its logit
+    # Slope: the plain learning curve of the record.
+    curve = _fit(np.stack([ones, position], axis=1), right, [0.0, constants.slope], [2.0, _SPREAD / 2])
     steps = ahead or (labels + max(EVERY, labels // 2), labels + max(2 * EVERY, labels))
-    now, *later = (_at(mean, covariance, labels, step) for step in (labels, *steps))
+    now, *later = (
+        _at(step, math.log(step / labels), float(_logit(accuracy)), variance, curve) for step in (labels, *steps)
+    )
     return Estimate(len(outcomes), now, tuple(later))
 
 
-def _fit(design: Any, right: Any, weights: Any, constants: Constants) -> tuple[Any, Any]:
-    """Posterior mode [2] and covariance [2, 2] of level and slope, by Newton's method with halved steps."""
-    prior_mean = np.array([0.0, constants.slope])
-    precision = np.diag([LEVEL_SPREAD**-2, constants.spread**-2])
+@dataclass(frozen=True)
+class _Fit:
+    """The posterior of a logistic regression: its mode [p] and covariance [p, p]."""
+
+    mode: Any
+    covariance: Any
+
+
+def _fit(design: Any, right: Any, mean: Sequence[float], spread: Sequence[float]) -> _Fit:
+    """Logistic regression with independent normal priors, by Newton's method with halved steps."""
+    prior, precision = np.array(mean), np.diag(np.array(spread) ** -2.0)
 
     def objective(parameters: Any) -> float:
-        logits = design @ parameters
-        likelihood = weights @ (right * logits - np.logaddexp(0, logits))
-        offset = parameters - prior_mean
-        return float(likelihood - offset @ precision @ offset / 2)
+        logits, offset = design @ parameters, parameters - prior
+        return float((right * logits - np.logaddexp(0, logits)).sum() - offset @ precision @ offset / 2)
 
-    parameters = prior_mean.copy()
-    curvature = precision
+    parameters, curvature = prior.copy(), precision
     for _ in range(50):
         probability = 1 / (1 + np.exp(-(design @ parameters)))
-        gradient = design.T @ (weights * (right - probability)) - precision @ (parameters - prior_mean)
-        curvature = (design.T * (weights * probability * (1 - probability))) @ design + precision
+        gradient = design.T @ (right - probability) - precision @ (parameters - prior)
+        curvature = (design.T * (probability * (1 - probability))) @ design + precision
         step = np.linalg.solve(curvature, gradient)
         while objective(parameters + step) < objective(parameters) - 1e-12:
             step = step / 2
         parameters = parameters + step
         if np.abs(step).max() < 1e-8:
             break
-    return parameters, np.linalg.inv(curvature)
+    return _Fit(parameters, np.linalg.inv(curvature))
 
 
-def _at(mean: Any, covariance: Any, now: int, labels: int) -> Forecast:
-    direction = np.array([1.0, math.log(labels / now)])
-    centre, spread = float(direction @ mean), _Z * math.sqrt(float(direction @ covariance @ direction))
+def _at(labels: int, distance: float, level: float, variance: float, curve: _Fit) -> Forecast:
+    """The learning curve at `distance` = log(labels / labels now) from its level now, with its interval."""
+    centre = level + float(curve.mode[1]) * distance
+    spread = _Z * math.sqrt(variance + float(curve.covariance[1, 1]) * distance**2)
     low, middle, high = (1 / (1 + math.exp(-value)) for value in (centre - spread, centre, centre + spread))
     return Forecast(labels, middle, low, high)
+
+
+def _logit(value: Any) -> Any:
+    """The logarithm of the odds, within bounds."""
+    bounded = np.clip(np.asarray(value, float), 1e-3, 1 - 1e-3)
+    return np.log(bounded / (1 - bounded))

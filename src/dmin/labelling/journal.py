@@ -131,6 +131,9 @@ class Journal:
         for name in wanted:
             if not isinstance(entry.get(name), int if name == "row" else str):
                 raise DataError(f"{self.path}, line {number}: {name} is {entry.get(name)!r}; mend or remove the line")
+        sure = entry.get("confidence")
+        if sure is not None and not (isinstance(sure, int | float) and 0 <= sure <= 1):
+            raise DataError(f"{self.path}, line {number}: confidence is {sure!r}; mend or remove the line")
         return entry
 
     def _write(self, entry: dict[str, Any]) -> None:

@@ -105,6 +105,17 @@ def uncertainty(
     """
     if len(set(labels)) < 2:
         return np.ones(len(vectors))
+    second, first = _two_highest(vectors, known, labels)
+    return np.clip(1 - first + (second if measure == "margin" else 0), 0, 1) ** exponent
+
+
+def confidence(vectors: FloatArray, known: FloatArray, labels: Sequence[Any]) -> Any:
+    """The highest probability that the same logistic regression gives each row, [n]."""
+    return 1 - uncertainty(vectors, known, labels, measure="least", exponent=1.0)
+
+
+def _two_highest(vectors: FloatArray, known: FloatArray, labels: Sequence[Any]) -> Any:
+    """The second highest and the highest probability of each row, [2, n]."""
     from sklearn.linear_model import LogisticRegression
 
     names = sorted(set(labels), key=str)
@@ -112,11 +123,9 @@ def uncertainty(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # scikit-learn takes many classes of one text for a regression
         model.fit(known, [names.index(label) for label in labels])
-    found = []
-    for start in range(0, len(vectors), _BLOCK):
-        highest = np.sort(model.predict_proba(vectors[start : start + _BLOCK]), axis=1)[:, -2:]  # [block, 2]
-        found.append(1 - highest[:, 1] + (highest[:, 0] if measure == "margin" else 0))
-    return np.clip(np.concatenate(found), 0, 1) ** exponent
+    blocks = (model.predict_proba(vectors[start : start + _BLOCK]) for start in range(0, len(vectors), _BLOCK))
+    found = [np.sort(block, axis=1)[:, -2:] for block in blocks]  # [block, 2]
+    return np.concatenate(found).T if found else np.empty((2, 0))
 
 
 def _sample(weight: Any, free: Any, seed: int) -> tuple[Any, Any]:

@@ -15,6 +15,7 @@ from dmin.errors import ConfigError, DataError
 from dmin.labelling.forecast import EVERY, Estimate, Outcome, estimate
 from dmin.labelling.journal import Journal
 from dmin.labelling.pile import Pile, pile_of
+from dmin.labelling.selection import confidence
 from dmin.labelling.suggestions import Known, Suggestion, likely_classes, suggest_from
 from dmin.labelling.vectors import FloatArray, centred, checked, encode_pile
 
@@ -80,6 +81,7 @@ class Session:
         self._queue: list[Suggestion] = []
         self._question: Question | None = None
         self._taught: Any = None
+        self._confidence: Any = None  # of logistic regression about each text [n], when the queue was filled
         self._place = {row: place for place, row in enumerate(self.pile.rows)}
         self.journal = Journal(Path(path), self.pile)
         self._done = _replayed(self.journal.entries)
@@ -133,11 +135,18 @@ class Session:
         """Accuracy now and a forecast, from what was predicted before it was answered; None before ten such answers."""
         start = sum(len(texts) for texts in self._given.values())
         outcomes = [
-            Outcome(start + place, entry["predicted"] == entry["label"], int(entry.get("stands_for", 1)))
+            Outcome(start + place, entry["predicted"] == entry["label"], float(entry["confidence"]))
             for place, entry in enumerate(self.answers)
-            if entry.get("predicted") is not None
+            if entry.get("predicted") is not None and entry.get("confidence") is not None
         ]
-        return estimate(outcomes, start + len(self.answers))
+        if len(outcomes) < EVERY:
+            return None
+        answered = {self._place.get(entry["row"]) for entry in self.answers}
+        rest = [place for place in range(len(self.pile.texts)) if place not in answered]
+        known = self._known()
+        return estimate(
+            outcomes, confidence(self._vectors[1][rest], known.vectors, known.labels), start + len(self.answers)
+        )
 
     # The loop
 
@@ -155,6 +164,7 @@ class Session:
             {
                 "do": "answer", "row": self.pile.rows[question.index], "text": question.text, "label": label,
                 "predicted": question.predicted, "stands_for": question.stands_for,
+                "confidence": None if self._confidence is None else round(float(self._confidence[question.index]), 4),
             }
         )  # fmt: skip
         self._question = None
@@ -208,8 +218,11 @@ class Session:
         self._queue = [suggestion for suggestion in self._queue if suggestion.index not in handled]
         if not self._queue:
             left_out = [place for place in handled if place is not None]
+            known = self._known()
+            if len(set(known.labels)) > 1:
+                self._confidence = confidence(self._vectors[1], known.vectors, known.labels)
             self._queue = suggest_from(
-                self.pile.texts, self._vectors[1], self._known(), n=self._batch, seed=self._seed, leave_out=left_out,
+                self.pile.texts, self._vectors[1], known, n=self._batch, seed=self._seed, leave_out=left_out,
                 classifier=self._taught,
             )  # fmt: skip
         return self._question_of(self._queue.pop(0)) if self._queue else None
