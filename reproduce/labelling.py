@@ -156,30 +156,52 @@ def choose_candidate(rows: list[dict[str, Any]], without: str | None = None) -> 
 
 def run_discovery(worlds: Worlds, out: Path) -> None:
     """Adjusted Rand index and normalised mutual information of `discover` at its grains, k-means, Ward and HDBSCAN."""
-    from sklearn.cluster import HDBSCAN, AgglomerativeClustering, KMeans
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-    from dmin.labelling.clusters import cluster
-
     path = out / "discovery.jsonl"
-    done = {(row["set"], row["seed"]) for row in read_lines(path)}
+    done = {(row["set"], row["seed"], row["method"]) for row in read_lines(path)}
     for name in worlds.names:
-        seeds = [seed for seed in SEEDS if (name, seed) not in done]
-        for seed in seeds:
+        for seed, family in [(seed, family) for seed in SEEDS for family in CLUSTERINGS]:
+            if any((name, seed, method) in done for method in CLUSTERINGS[family]):
+                continue
             world = worlds.open(name)
             vectors, labels, _, _ = world.draw(seed)
-            classes = len(world.classes)
-            found = {f"discover, {part.grain}": part.assigned for part in cluster(vectors, seed=seed)}
-            found["k-means, true number"] = KMeans(classes, n_init=1, random_state=seed).fit_predict(vectors)
-            found["Ward, true number"] = AgglomerativeClustering(classes, linkage="ward").fit_predict(vectors)
-            found["HDBSCAN, 5"] = HDBSCAN(min_cluster_size=5, copy=True).fit_predict(vectors)
-            for key, clusters in found.items():
+            found = clusterings(family, vectors, len(world.classes), seed)
+            for method, clusters in zip(CLUSTERINGS[family], found, strict=True):
                 append(path, {
-                    "set": name, "seed": seed, "method": key, "classes": classes, "clusters": int(clusters.max()) + 1,
-                    "nowhere": float((clusters < 0).mean()), "ari": float(adjusted_rand_score(labels, clusters)),
+                    "set": name, "seed": seed, "method": method, "classes": len(world.classes),
+                    "clusters": int(clusters.max()) + 1, "nowhere": float((clusters < 0).mean()),
+                    "ari": float(adjusted_rand_score(labels, clusters)),
                     "nmi": float(normalized_mutual_info_score(labels, clusters)),
                 })  # fmt: skip
         print(name, "discovered", flush=True)
+
+
+CLUSTERINGS = {
+    "discover": ("discover, coarse", "discover, medium", "discover, fine"),
+    "k-means": ("k-means, true number",),
+    "ward": ("Ward, true number",),
+    "hdbscan": ("HDBSCAN, 5",),
+    "hdbscan 15": ("HDBSCAN, 5, 15 components",),
+}
+
+
+def clusterings(family: str, vectors: Any, classes: int, seed: int) -> list[Any]:
+    """The cluster of each row, once for each method of a family; -1 where it fits nowhere."""
+    from sklearn.cluster import HDBSCAN, AgglomerativeClustering, KMeans
+    from sklearn.decomposition import PCA
+
+    from dmin.labelling.clusters import cluster
+
+    if family == "discover":
+        return [part.assigned for part in cluster(vectors, seed=seed)]
+    if family == "k-means":
+        return [KMeans(classes, n_init=1, random_state=seed).fit_predict(vectors)]
+    if family == "ward":
+        return [AgglomerativeClustering(classes, linkage="ward").fit_predict(vectors)]
+    if family == "hdbscan 15":
+        vectors = PCA(15, random_state=seed).fit_transform(vectors)
+    return [HDBSCAN(min_cluster_size=5, copy=True).fit_predict(vectors)]
 
 
 def run_forecasts(worlds: Worlds, out: Path, step: int = 10) -> None:
