@@ -32,7 +32,7 @@ import numpy as np
 from labelling_strategies import BASELINES, GRID, State, Strategy, fitted
 
 from dmin.data.readers import read_corpus
-from dmin.labelling.vectors import centred, encode_pile
+from dmin.labelling.vectors import centred, encode_pile, mean_direction
 
 SETS = ("banking77", "clinc150", "hwu64", "liu54", "stackoverflow", "debian", "goemotions", "fortunes", "news20")
 PER_CLASS, TEST, MOST = 80, 30, 6000  # pool texts per class, test texts per class, pool texts that are encoded
@@ -84,7 +84,7 @@ class World:
             kept = max(3, round(len(pool) * 10 ** -generator.random()))
             rows.append(generator.permutation(pool)[:kept])
         chosen, test = generator.permutation(np.concatenate(rows)), np.concatenate(self.test)
-        mean, labels = self.vectors[chosen].mean(axis=0), np.array(self.labels)
+        mean, labels = mean_direction(self.vectors[chosen]), np.array(self.labels)
         return centred(self.vectors[chosen], mean), labels[chosen], centred(self.vectors[test], mean), labels[test]
 
 

@@ -17,7 +17,7 @@ from dmin.labelling.journal import Journal
 from dmin.labelling.pile import Pile, pile_of
 from dmin.labelling.selection import confidence
 from dmin.labelling.suggestions import Known, Suggestion, likely_classes, suggest_from
-from dmin.labelling.vectors import FloatArray, centred, checked, encode_pile
+from dmin.labelling.vectors import FloatArray, centred, checked, encode_pile, mean_direction
 
 BATCH = 10  # suggestions that are computed at once
 _LONGEST_LABEL = 200
@@ -235,7 +235,7 @@ class Session:
     def _vectors(self) -> tuple[FloatArray, FloatArray]:
         """The pile's mean [d] and its centred vectors [n, d]."""
         raw = self._raw if self._raw is not None else encode_pile(self.pile.texts, self._taught or self._settings)
-        mean = raw.mean(axis=0)
+        mean = mean_direction(raw)
         return mean, centred(raw, mean)
 
     @cached_property

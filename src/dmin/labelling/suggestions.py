@@ -12,7 +12,7 @@ from dmin.data.join import plain_text
 from dmin.errors import ConfigError, DataError
 from dmin.labelling.pile import readable
 from dmin.labelling.selection import choose_rows, highest_cosine, uncertainty
-from dmin.labelling.vectors import FloatArray, centred, checked, encode_pile
+from dmin.labelling.vectors import FloatArray, centred, checked, encode_pile, mean_direction
 
 CLOSE = 0.25  # difference of two probabilities below which a text lies between two classes
 _UNLIKE = 0.6  # of the examples' typical cosine with their nearest neighbour: below that a text is unlike all of them
@@ -77,7 +77,7 @@ def suggest(
     else:
         found = checked(vectors, len(texts))[usable]
     known = known_examples(classifier, found.shape[1])
-    mean = found.mean(axis=0)
+    mean = mean_direction(found)
     pile = centred(found, mean)
     known = Known(known.texts, known.labels, centred(known.vectors, mean))
     return suggest_from(

@@ -61,10 +61,22 @@ def checked(vectors: Any, count: int) -> FloatArray:
     return found
 
 
+def unit(vectors: FloatArray) -> FloatArray:
+    """Vectors of norm 1; a vector without a direction stays zero."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)  # [n, 1]
+    found: FloatArray = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 1e-6)
+    return found
+
+
+def mean_direction(vectors: FloatArray) -> FloatArray:
+    """The mean [d] of vectors of norm 1: the direction that sentence encoders give all texts and that says nothing."""
+    mean: FloatArray = unit(vectors).mean(axis=0)
+    return mean
+
+
 def centred(vectors: FloatArray, mean: FloatArray | None = None) -> FloatArray:
-    """Vectors minus the pile's mean, of norm 1: sentence encoders give all texts a common direction that says nothing."""
-    shifted = vectors - (vectors.mean(axis=0) if mean is None else mean)  # [n, d]
-    norms = np.linalg.norm(shifted, axis=1, keepdims=True)  # [n, 1]
-    # A pile of equal texts has no direction left: they keep zero vectors, equal among themselves.
-    unit: FloatArray = np.divide(shifted, norms, out=np.zeros_like(shifted), where=norms > 1e-6)
-    return unit
+    """Vectors of norm 1, minus the pile's `mean_direction`, of norm 1 again.
+
+    In a pile of equal texts no direction is left: they become zero vectors, equal among themselves.
+    """
+    return unit(unit(vectors) - (mean_direction(vectors) if mean is None else mean))
