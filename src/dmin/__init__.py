@@ -15,8 +15,9 @@ from dmin.version import __version__
 if TYPE_CHECKING:
     from dmin.classifier import FewShotClassifier
     from dmin.data import load_examples
+    from dmin.labelling import suggest
 
-__all__ = ["FewShotClassifier", "__version__", "load_examples"]
+__all__ = ["FewShotClassifier", "__version__", "load_examples", "suggest"]
 
 
 def __getattr__(name: str) -> Any:
@@ -29,6 +30,10 @@ def __getattr__(name: str) -> Any:
         from dmin.data import load_examples
 
         return load_examples
+    if name == "suggest":
+        from dmin.labelling import suggest
+
+        return suggest
     raise AttributeError(f"module 'dmin' has no attribute {name!r}")
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dmin.data.check import CorpusReport
 
 _SMALL = 2000  # texts that are encoded without --meaning
+THIN = 3  # examples below which a class is thin
 data = typer.Typer(help="List data sets, check labelled files, show the cache of vectors.", no_args_is_help=True)
 
 
@@ -109,6 +110,8 @@ def check(
     if not asked and report.median < shot + queries:  # a file of examples, not data for episodes
         report = check_corpus(corpus, 1)
     _print_report(report, f"{shot} + {queries}" if asked or report.too_small else None)
+    if report.too_small or report.smallest[1] < THIN:
+        echo(f"to find more texts for small classes in a pile: dmin suggest --input PILE --examples {file}")
     if len(corpus.classes) > 1 and (meaning or (meaning is None and len(corpus.texts) <= _SMALL)):
         from dmin.classifier import FewShotClassifier
 
