@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dmin.cli.common import plain_warnings
-from dmin.cli.suggest import printable, tell_notes
+from dmin.cli import options
+from dmin.cli.common import echo, plain_warnings
+from dmin.cli.suggest import shown, tell_notes
 from dmin.errors import ConfigError, DataError, nearest_name
 
 if TYPE_CHECKING:
@@ -21,16 +22,17 @@ HELP = "1-9 that class, n another or new class, s skip, u undo, c classes, q sav
 
 
 def label(
-    source: Path = typer.Option(..., "--input", help="The pile: a CSV, TSV, JSONL, JSON, YAML, Parquet or text file."),
-    examples: Path | None = typer.Option(None, help="What is labelled already; it is read, never written."),
-    out: Path = typer.Option(
-        Path("runs/label"), help="Folder of the session: session.jsonl, examples.yaml, classifier/."
+    source: options.PileFile,
+    examples: Annotated[Path | None, typer.Option(help="What is labelled already; it is read, never written.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the session: session.jsonl, examples.yaml, classifier/.")] = Path(
+        "runs/label"
     ),
-    model: str = typer.Option("default", help="As for dmin classify."),
-    text_column: str = typer.Option("text", help="Column of the texts in --input."),
-    label_column: str = typer.Option("label", help="Column of the labels in --examples, whose texts are in: text."),
-    seed: int = typer.Option(0, help="Of the suggestions."),
-    most: int = typer.Option(200_000, help="Texts that are kept of a larger pile, at random."),
+    model: Annotated[str, typer.Option(help="As for dmin classify.")] = "default",
+    text_column: options.TextColumn = "text",
+    label_column: options.LabelColumn = "label",
+    encoding: options.Encoding = "utf-8",
+    seed: options.PileSeed = 0,
+    most: options.PileMost = 200_000,
 ) -> None:
     """Label a pile: it suggests a text, you press a key, it learns at once.
 
@@ -38,11 +40,11 @@ def label(
     examples.yaml and a saved classifier are written.
 
     \b
-    dmin label --input mails.csv --out runs/mails
-    dmin classify --model runs/mails/classifier --input mails.csv --output answers.csv
+    Examples:
+      dmin label --input mails.csv --out runs/mails
+      dmin classify --model runs/mails/classifier --input mails.csv
     """
     from dmin.classifier import FewShotClassifier
-    from dmin.data.readers import read_corpus
     from dmin.labelling import Session, read_pile
 
     if (Path(model) / "classifier.json").is_file():
@@ -50,19 +52,29 @@ def label(
             f"{model} is a saved classifier: give its examples as --examples, and the model it was made with"
         )
     with plain_warnings():
-        known = read_corpus(examples, label_column=label_column).examples if examples else {}
-        pile = read_pile(source, column=text_column, most=most, seed=seed)
+        known = _known(examples, text_column, label_column, encoding)
+        pile = read_pile(source, column=text_column, encoding=encoding, most=most, seed=seed)
         tell_notes(pile)
         settings = FewShotClassifier(model)
         with Session(pile, out / "session.jsonl", examples=known, classifier=settings, seed=seed) as session:
             if session.answers:
-                typer.echo(f"continued: {len(session.answers)} answers, {len(session.labels)} classes")
-            typer.echo(HELP)
+                echo(f"continued: {len(session.answers)} answers, {len(session.labels)} classes")
+            echo(HELP)
             try:
                 _loop(session, read_key)
             except (KeyboardInterrupt, EOFError):
-                typer.echo()
+                echo("")
             _finish(session, out)
+
+
+def _known(examples: Path | None, text_column: str, label_column: str, encoding: str) -> dict[str, list[str]]:
+    """What is labelled already."""
+    from dmin.data.readers import read_corpus
+
+    if examples is None:
+        return {}
+    columns = {"text_column": text_column, "label_column": label_column, "encoding": encoding}
+    return read_corpus(examples, fallback=True, **columns).examples
 
 
 def _loop(session: Session, read: Callable[[], str]) -> None:
@@ -75,7 +87,7 @@ def _loop(session: Session, read: Callable[[], str]) -> None:
                 return
             if _act(session, question, key):
                 break
-    typer.echo("nothing is left that differs from what is labelled")
+    echo("nothing is left that differs from what is labelled")
 
 
 def _act(session: Session, question: Question, key: str) -> bool:
@@ -92,24 +104,24 @@ def _act(session: Session, question: Question, key: str) -> bool:
         return True
     if key == "s":
         session.skip()
-        typer.echo("  skipped")
+        echo("  skipped")
         return True
     if key == "u":
-        typer.echo("  taken back" if session.undo() else "  nothing to take back")
+        echo("  taken back" if session.undo() else "  nothing to take back")
         return True
     if key == "c":
         for name, texts in session.examples.items():
-            typer.echo(f"  {len(texts)}\t{printable(name)}")
+            echo(f"  {len(texts)}\t{shown(name)}")
         return False
-    typer.echo(f"  {HELP}")
+    echo(f"  {HELP}")
     return False
 
 
 def _show(question: Question) -> None:
-    typer.echo(f"\n{printable(question.text, 2000)}")
-    typer.echo(f"  ({printable(question.reason)})")
+    echo(f"\n{shown(question.text, 2000)}")
+    echo(f"  ({shown(question.reason)})")
     for number, (name, probability) in enumerate(question.likely[:CHOICES], 1):
-        typer.echo(f"  {number} {printable(name)} {100 * probability:.0f} %")
+        echo(f"  {number} {shown(name)} {100 * probability:.0f} %")
 
 
 def _tell(session: Session, name: str) -> None:
@@ -118,17 +130,17 @@ def _tell(session: Session, name: str) -> None:
     try:
         check_label(name)
     except DataError as error:  # a slip of the keys: the text is asked again
-        typer.echo(f"  {error}")
+        echo(f"  {error}")
         return
     estimate = session.answer(name)
-    typer.echo(f"  -> {printable(name)}")
+    echo(f"  -> {shown(name)}")
     if estimate is not None:
-        typer.echo(f"[{len(session.answers)} answers] {estimate}")
+        echo(f"[{len(session.answers)} answers] {estimate}")
 
 
 def _ask_name(known: list[str]) -> str | None:
     """Read the name of a class; the beginning of a known name is enough, a near miss is asked about."""
-    typer.echo("  class: ", nl=False)
+    echo("  class: ", nl=False)
     line = sys.stdin.readline()
     if not line:
         raise EOFError
@@ -153,18 +165,16 @@ def _finish(session: Session, out: Path) -> None:
     from dmin.files import write_atomic
 
     if not session.examples:
-        typer.echo("no answers yet", err=True)
+        echo("no answers yet", err=True)
         return
     content = yaml.safe_dump(session.examples, allow_unicode=True, sort_keys=False, width=10**6)
     write_atomic(out / "examples.yaml", content)
-    typer.echo(
-        f"{len(session.answers)} answers, {len(session.labels)} classes saved: {out / 'examples.yaml'}", err=True
-    )
+    echo(f"{len(session.answers)} answers, {len(session.labels)} classes saved: {out / 'examples.yaml'}", err=True)
     if len(session.labels) < 2:
-        typer.echo("a classifier needs at least two classes: go on with the same command", err=True)
+        echo("a classifier needs at least two classes: go on with the same command", err=True)
         return
     session.save(out / "classifier")
-    typer.echo(f"classifier saved: dmin classify --model {out / 'classifier'} TEXT", err=True)
+    echo(f"classifier saved: dmin classify --model {out / 'classifier'} TEXT", err=True)
 
 
 def read_key() -> str:

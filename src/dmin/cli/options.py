@@ -21,6 +21,13 @@ LabelColumn = Annotated[str, typer.Option(help="Column of the labels.")]
 Encoding = Annotated[str, typer.Option(help="Encoding of text files, like windows-1252 or utf-16.")]
 Examples = Annotated[Path | None, typer.Option(help=EXAMPLES_HELP)]
 
+# Piles of unlabelled texts
+PileFile = Annotated[
+    Path, typer.Option("--input", help="The pile: a CSV, TSV, JSONL, JSON, YAML, Parquet or text file.")
+]
+PileMost = Annotated[int, typer.Option(min=1, help="Texts that are kept of a larger pile, at random.")]
+PileSeed = Annotated[int, typer.Option(min=0, help="Of samples and suggestions.")]
+
 # The classifier
 ModelName = Annotated[
     str,
