@@ -80,9 +80,9 @@ def test_control_characters_do_not_reach_the_terminal(tmp_path: Path, capsys: py
     ("content", "options", "message"),
     [
         ("id,text\n", [], "the pile is empty"),
-        ("id,body\n1,x\n", [], "no column 'text'"),
-        ("id,text\n1,x\n", ["--examples", "EXAMPLES"], "no column 'label' (did you mean 'labels'?)"),
-        ("id,text\n1,x\n", ["--most", "0"], "--most 0"),
+        ("id,notes,more\n1,x,y\n", [], "no column 'text'"),
+        ("id,text\n1,x\n", ["--examples", "EXAMPLES"], "no column 'label'"),
+        ("id,text\n1,x\n", ["--most", "0"], "--most"),
     ],
 )
 def test_bad_input_is_one_line(
@@ -91,7 +91,7 @@ def test_bad_input_is_one_line(
     path = tmp_path / "a.csv"
     path.write_text(content)
     examples = tmp_path / "examples.csv"
-    examples.write_text("text,labels\nhello,a\n")
+    examples.write_text("text,kind,more\nhello,a,b\n")
     options = [str(examples) if option == "EXAMPLES" else option for option in options]
     out = [] if verb == "suggest" else ["--out", str(tmp_path / "out")]
     assert run([verb, "--input", str(path), *options, *out]) == 2

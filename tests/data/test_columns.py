@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dmin.data.columns import Source, data_stem, split_names, with_columns
-from dmin.errors import DataError
+from dmin.errors import ConfigError, DataError
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_file_that_is_called_so_is_that_file(tmp_path: Path) -> None:
 def test_what_cannot_be_meant_is_named(spec: str) -> None:
     with pytest.raises(DataError, match="each once and with a value"):
         Source.parse(spec)
-    with pytest.raises(DataError, match="no such home folder"):
+    with pytest.raises(ConfigError, match="there is no folder of this user"):
         _ = Source("~nobody_of_this_name/x.csv").path
 
 

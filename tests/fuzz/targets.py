@@ -142,7 +142,7 @@ def _checkpoint() -> Target:
         store = CheckpointStore(folder, lambda _: None)
         store.save_best(1, 2, {"w": torch.ones(3)})
         store.save(
-            LoopState(1, step=2, best_step=2, best_score=0.5), {"w": torch.ones(3)}, {"w/step": torch.tensor(2.0)}
+            LoopState(stage=1, step=2, best_step=2, best_score=0.5), {"w": torch.ones(3)}, {"w/step": torch.tensor(2.0)}
         )
 
     def read(folder: Path) -> Any:
