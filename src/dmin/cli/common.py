@@ -187,7 +187,7 @@ def open_classifier(
         raise ConfigError("--examples is needed: a file of examples for each class")
     corpus = read_corpus(examples, text_column=text_column, label_column=label_column)
     if threshold is not None and unknown in corpus.by_class:
-        warn(f"examples labelled {unknown!r} are out-of-scope texts, of no class (see --unknown)")
+        raise ConfigError(f"--unknown {unknown!r}: a class has this name too; give refused texts another label")
     classifier = FewShotClassifier(
         model,
         use_names="auto" if names is None else names,
