@@ -190,7 +190,7 @@ def open_classifier(
     columns = {"text_column": text_column, "label_column": label_column, "encoding": encoding}
     corpus = read_corpus(examples, fallback=fallback, **columns)
     if threshold is not None and unknown in corpus.by_class:
-        warn(f"examples labelled {unknown!r} are out-of-scope texts, of no class (see --unknown)")
+        raise ConfigError(f"--unknown {unknown!r}: a class has this name too; give refused texts another label")
     classifier = FewShotClassifier(
         model,
         use_names="auto" if names is None else names,
