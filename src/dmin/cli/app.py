@@ -19,6 +19,7 @@ from dmin.cli.demo import demo
 from dmin.cli.evaluate import evaluate
 from dmin.cli.figure import figure
 from dmin.cli.model import model
+from dmin.cli.serve import serve
 from dmin.cli.train import train
 from dmin.errors import DminError, TrainingInterruptedError, nearest_name
 
@@ -42,6 +43,7 @@ app.command()(ablate)
 app.add_typer(figure, name="figure")
 app.add_typer(data, name="data")
 app.add_typer(model, name="model")
+app.add_typer(serve, name="serve")
 
 
 def _version(wanted: bool) -> None:
