@@ -121,3 +121,10 @@ def test_bytes_in_parquet_are_an_error_not_a_text(tmp_path: Path) -> None:
     ((_, bad),) = rows(tmp_path / "x.parquet")
     assert isinstance(bad, BadRow)
     assert "text holds bytes" in bad.reason
+
+
+def test_yaml_with_characters_that_it_does_not_allow_is_an_error_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_bytes(b"sea: [wave\x00]\n")
+    with pytest.raises(DataError, match="not valid YAML"):
+        list(read_format(path))

@@ -19,7 +19,10 @@ def parse_yaml(text: str, source: Path | str) -> Any:
     Raises:
         DataError: with the line, for what is not YAML, nested too deeply, multiplied by aliases, or given twice.
     """
-    loader = yaml.SafeLoader(text)
+    try:
+        loader = yaml.SafeLoader(text)  # looks for characters that YAML does not allow
+    except yaml.YAMLError as error:
+        raise DataError(f"{source} is not valid YAML: {one_line(error)}") from error
     try:
         node = loader.get_single_node()
         if node is None:

@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 
-from dmin.server import observing, problems
+from dmin.server import problems
+from dmin.server.observing import Observer, note_route
 from dmin.server.routes import classes, collections, questions, service
 from dmin.server.schemas import ProblemDocument
 from dmin.server.security import Gate, Shield
@@ -33,9 +34,8 @@ def create_app(parts: Service) -> FastAPI:
     app.state.service = parts
     app.state.gate = Gate(parts.ring, parts.settings)
     for module in (service, collections, classes, questions):
-        app.include_router(module.router)
+        app.include_router(module.router, dependencies=[Depends(note_route)])
     problems.install(app)
-    observing.install(app, parts.metrics)
     if parts.settings.origins:
         app.add_middleware(
             CORSMiddleware, allow_origins=list(parts.settings.origins), allow_methods=["*"],
@@ -43,6 +43,7 @@ def create_app(parts: Service) -> FastAPI:
             expose_headers=["ETag", "Retry-After"],
         )  # fmt: skip
     app.add_middleware(Shield, settings=parts.settings)
+    app.add_middleware(Observer, metrics=parts.metrics)  # added last, so it sees what the others refuse too
     _describe(app)
     return app
 

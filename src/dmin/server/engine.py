@@ -50,9 +50,9 @@ class Engine:
 
         self._settings, self._database = settings, database
         # Opened once: copies share model and encoder, and `fit` replaces what a copy knows.
-        self._opened = FewShotClassifier(
-            settings.model, encoder=settings.encoder, backend=settings.backend, reject="auto"
-        ).fit({"one": ["the first of two"], "two": ["the second of two"]})
+        self._opened = FewShotClassifier(settings.model, encoder=settings.encoder, backend=settings.backend).fit(
+            {"one": ["the first of two"], "two": ["the second of two"]}
+        )
         encoder: Any = self._opened.encoder_
         self.encoder_name = str(getattr(encoder, "name", "")) or None
         self.width = int(encoder.width)
@@ -101,17 +101,24 @@ class Engine:
         self.memory.load(self._database, texts)
         if len(content.examples) < 2:
             return Fitted(content.name, content.revision, None, "Two classes are needed: add examples of another one.")
-        classifier = copy.copy(self._opened).set_params(
-            reject=content.settings.get("reject", "auto"),
-            use_names=content.settings.get("use_names", "auto"),
-            descriptions=content.descriptions or None,
-        )
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # what stands under two classes is the doctor's to say
-                classifier.fit(content.examples)
-        except DminError as error:
-            return Fitted(content.name, content.revision, None, one_line(error))
+        rejects = [content.settings.get("reject", "auto")]
+        if rejects == ["auto"]:
+            rejects.append(None)  # a few examples may be too few to learn a threshold: then nothing is refused yet
+        for reject in rejects:
+            classifier = copy.copy(self._opened).set_params(
+                reject=reject,
+                use_names=content.settings.get("use_names", "auto"),
+                descriptions=content.descriptions or None,
+            )
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", UserWarning)  # contradictions are the doctor's to report
+                    classifier.fit(content.examples)
+                break
+            except DminError as error:
+                reason = one_line(error)
+        else:
+            return Fitted(content.name, content.revision, None, reason)
         self.memory.save(self._database, texts)
         return Fitted(content.name, content.revision, classifier)
 

@@ -6,12 +6,11 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import Awaitable, Callable
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dmin.server.database import now
 from dmin.server.problems import Problem
@@ -59,36 +58,48 @@ class Metrics:
         self.collections = Gauge("dmin_collections", "Collections in memory", registry=self.registry)
 
 
-def install(app: FastAPI, metrics: Metrics) -> None:
-    """Count, time and log every request; what nobody caught becomes a 500 problem with a number to look for."""
+class Observer:
+    """ASGI middleware: counts, times and logs every request; what nobody caught becomes a 500 problem with a number."""
 
-    @app.middleware("http")
-    async def observe(request: Request, proceed: Callable[[Request], Awaitable[Response]]) -> Response:
-        start, number = time.perf_counter(), uuid.uuid4().hex[:12]
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app, self._metrics = app, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on and note what came of it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start, number, status = time.perf_counter(), uuid.uuid4().hex[:12], 0
+        state = scope.setdefault("state", {})
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", number.encode())]
+            await send(message)
+
         try:
-            response = await proceed(request)
-        except Problem:
-            raise
+            await self._app(scope, receive, answer)
         except Exception:
             logging.getLogger("dmin.server").exception("request %s failed", number)
-            response = Problem(
-                500, "internal", f"Something went wrong here. The log has it under {number}.", request=number
-            ).response()
-        seconds = time.perf_counter() - start
-        route = _route(request)
-        metrics.requests.labels(request.method, route, str(response.status_code)).inc()
-        metrics.seconds.labels(route).observe(seconds)
-        response.headers["X-Request-Id"] = number
-        fields: dict[str, Any] = {
-            "request": number, "method": request.method, "route": route, "status": response.status_code,
-            "ms": round(1000 * seconds, 1), "who": getattr(request.state, "who", None),
-            **getattr(request.state, "fields", {}),
+            if status:
+                raise  # half of the answer is on its way: the connection must break
+            detail = f"Something went wrong here. The log has it under {number}."
+            await Problem(500, "internal", detail, request=number).response()(scope, receive, answer)
+        self._note(scope, state, number, status, time.perf_counter() - start)
+
+    def _note(self, scope: Scope, state: dict[str, Any], number: str, status: int, seconds: float) -> None:
+        route = state.get("route", "none")
+        self._metrics.requests.labels(scope["method"], route, str(status)).inc()
+        self._metrics.seconds.labels(route).observe(seconds)
+        fields = {
+            "request": number, "method": scope["method"], "route": route, "status": status,
+            "ms": round(1000 * seconds, 1), "who": state.get("who"), **state.get("fields", {}),
         }  # fmt: skip
         _log.info("request", extra={"fields": fields})
-        return response
 
 
-def _route(request: Request) -> str:
-    """The address with the names of its parts, not what stands there: labels can be private."""
-    route = request.scope.get("route")
-    return str(getattr(route, "path", "none"))
+async def note_route(request: Request) -> None:
+    """A dependency of every route: notes its address with the names of its parts, because labels can be private."""
+    request.state.route = getattr(request.scope.get("route"), "path", "none")

@@ -33,7 +33,7 @@ class Problem(Exception):  # noqa: N818 (the name that the RFC gives it)
             "type": f"urn:dmin:problem:{self.kind}",
             "title": HTTPStatus(self.status).phrase,
             "status": self.status,
-            "detail": self.detail,
+            "detail": self.detail.encode("utf-8", "replace").decode(),  # bytes of a file may be quoted
             **self.more,
         }
         return JSONResponse(body, self.status, headers=self.headers, media_type=MEDIA_TYPE)
@@ -77,7 +77,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def http(_: Request, error: HTTPException) -> JSONResponse:
-        kinds = {404: "not-found", 405: "method-not-allowed", 400: "malformed"}
+        kinds = {404: "not-found", 405: "method-not-allowed", 400: "malformed", 413: "too-large"}
         details = {404: "There is nothing at this address.", 405: "This address does not take this method."}
         detail = details.get(error.status_code, one_line(str(error.detail)))
         headers = dict(error.headers or {})

@@ -6,11 +6,11 @@ import math
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from fastapi import Request
+from fastapi import HTTPException, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dmin.server.keys import ROLES, KeyRing, Role
@@ -97,10 +97,10 @@ def _unauthorized(detail: str) -> Problem:
     return Problem(401, "unauthorized", detail, {"WWW-Authenticate": "Bearer"})
 
 
-def needs(role: Role) -> Callable[[Request], Caller]:
+def needs(role: Role) -> Callable[[Request], Awaitable[Caller]]:
     """A dependency that finds the caller and asks for a role, and for the collection that the address names."""
 
-    def check(request: Request) -> Caller:
+    async def check(request: Request) -> Caller:
         caller: Caller = request.app.state.gate.caller(request)
         request.state.who = caller.who
         name = request.path_params.get("name")
@@ -172,17 +172,17 @@ def decoded(part: str) -> str:
 def _bounded(scope: Scope, receive: Receive, limit: int) -> Receive:
     """Count the bytes of a body while they come."""
     declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-    too_large = Problem(413, "too-large", f"A body may have {limit:,} bytes here.", {"Connection": "close"})
+    detail, headers = f"A body may have {limit:,} bytes here.", {"Connection": "close"}
     if declared.isdigit() and int(declared) > limit:
-        raise too_large
+        raise Problem(413, "too-large", detail, headers)
     seen = 0
 
     async def counted() -> Message:
         nonlocal seen
         message = await receive()
         seen += len(message.get("body", b""))
-        if seen > limit:
-            raise too_large
+        if seen > limit:  # FastAPI passes on this kind of error only from the reading of a body
+            raise HTTPException(413, detail, headers)
         return message
 
     return counted

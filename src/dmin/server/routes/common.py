@@ -37,7 +37,7 @@ Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", descrip
 Number = Annotated[int, Path(ge=1, le=2**53, description="The example.")]
 
 
-def service_of(request: Request) -> Service:
+async def service_of(request: Request) -> Service:
     """The parts of the service."""
     found: Service = request.app.state.service
     return found
@@ -46,7 +46,7 @@ def service_of(request: Request) -> Service:
 Parts = Annotated[Service, Depends(service_of)]
 
 
-def label_of(label: Annotated[str, Path(min_length=1, description="The class.")]) -> str:
+async def label_of(label: Annotated[str, Path(min_length=1, description="The class.")]) -> str:
     """The label of the address; it may hold a slash (%2F)."""
     try:
         return _LABEL.validate_python(decoded(label))
