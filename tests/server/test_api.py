@@ -79,7 +79,9 @@ def test_wrong_questions_are_problems(shared: Live, body: object, status: int) -
 
 
 def test_put_get_patch_delete_a_class(live: Live) -> None:
-    made = live.http.put(f"{AT}/classes/sky%2Fweather", json={"examples": ["cloud rain", "storm"], "description": "sky"})
+    made = live.http.put(
+        f"{AT}/classes/sky%2Fweather", json={"examples": ["cloud rain", "storm"], "description": "sky"}
+    )
     assert made.status_code == 200
     assert made.json()["label"] == "sky/weather"
     assert [item["text"] for item in made.json()["examples"]] == ["cloud rain", "storm"]
@@ -179,7 +181,7 @@ def test_export_and_import_give_the_same_collection(live: Live, kind: str, media
 
 
 def test_import_takes_a_csv_and_all_or_nothing(live: Live) -> None:
-    good = b"text,label\nwave shore,sea\n\"sand, tide\",sea\n"
+    good = b'text,label\nwave shore,sea\n"sand, tide",sea\n'
     assert live.http.post(f"{AT}/import", content=good, headers={"Content-Type": "text/csv"}).json()["added"] == 2
     revision = live.http.get(AT).json()["revision"]
     for bad in (b"text,label\nfine,sea\n,sea\n", b"txt,label\na,b\n", b"", b"\xff\xfe\x00", b"text,label\na\n"):

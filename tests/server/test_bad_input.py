@@ -55,7 +55,9 @@ def test_labels_that_cannot_be(shared: Live, label: str) -> None:
     assert shared.http.get(AT).json()["classes"] == 3
 
 
-@pytest.mark.parametrize("label", ["Größe", "退款", "🎈", "a/b/c", "100%", "a?b#c", "'; DROP TABLE classes; --", "a\\b"])
+@pytest.mark.parametrize(
+    "label", ["Größe", "退款", "🎈", "a/b/c", "100%", "a?b#c", "'; DROP TABLE classes; --", "a\\b"]
+)
 def test_labels_that_look_odd_but_can_be(shared: Live, label: str) -> None:
     at = f"{AT}/classes/{quote(label, safe='')}"
     assert shared.http.put(at, json={"examples": ["rain cloud"]}).json()["label"] == label
@@ -118,7 +120,9 @@ def _mutated(seed: bytes, chance: random.Random) -> bytes:
         if kind == 0 and body:
             body[min(at, len(body) - 1)] = chance.randrange(256)
         elif kind == 1:
-            body[at:at] = chance.choice([b'"', b"\x00", b"\xff", b"\n", b"{}", b"!!python/object:os.system", b"&a *a", b","])
+            body[at:at] = chance.choice(
+                [b'"', b"\x00", b"\xff", b"\n", b"{}", b"!!python/object:os.system", b"&a *a", b","]
+            )
         elif kind == 2:
             del body[at : at + chance.randint(1, 5)]
         else:

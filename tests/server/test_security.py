@@ -64,7 +64,9 @@ def test_roles_include_each_other_in_order(live: Live) -> None:
             allowed = order.index(role) >= order.index(needed)
             assert (answer.status_code < 300) == allowed, (role, needed, answer.text)
             assert allowed or answer.status_code == 403
-    assert live.http.get(f"{AT}/history", headers=bearer(made["read"])).json()["changes"][0]["who"].startswith("write (")
+    assert (
+        live.http.get(f"{AT}/history", headers=bearer(made["read"])).json()["changes"][0]["who"].startswith("write (")
+    )
 
 
 def test_a_key_of_one_collection_sees_only_that(live: Live) -> None:
@@ -173,7 +175,9 @@ def test_pages_of_other_sites_are_kept_out(live: Live) -> None:
     assert live.http.get("/v1/collections", headers={"Host": "evil.example"}).status_code == 421
     own = live.http.post(f"{AT}/undo", headers={"Origin": live.url})
     assert own.status_code == 200
-    before = live.http.options("/v1/collections", headers={"Origin": "https://x.example", "Access-Control-Request-Method": "GET"})
+    before = live.http.options(
+        "/v1/collections", headers={"Origin": "https://x.example", "Access-Control-Request-Method": "GET"}
+    )
     assert "access-control-allow-origin" not in before.headers
 
 
@@ -197,9 +201,7 @@ def test_every_answer_has_the_security_headers(live: Live) -> None:
         assert live.http.get(path).status_code == 404
 
 
-def test_logs_are_without_texts_unless_asked(
-    start: Callable[..., Live], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_logs_are_without_texts_unless_asked(start: Callable[..., Live], caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     quiet, loud = start(), start(log_texts=True, store=str(start().service.settings.store) + "2")
     for live in (quiet, loud):
@@ -229,5 +231,3 @@ def test_an_unreachable_database_is_one_line(tmp_path) -> None:  # type: ignore[
         database.migrate()
     assert "password" not in str(caught.value)
     assert "\n" not in str(caught.value)
-
-

@@ -16,6 +16,7 @@ REFUSED = "(refused)"
 _WRONG = 500  # wrong texts that are answered, at most
 _BATCH = 256
 _NEIGHBOURS = 5
+_DOUBTS = 25  # marks on the map, the strongest doubts first: more would hide them
 
 
 def evaluate(engine: Engine, fitted: Fitted, rows: Sequence[tuple[str, str]]) -> schemas.EvaluateAnswer:
@@ -65,7 +66,7 @@ def draw_map(engine: Engine, fitted: Fitted, texts: Sequence[str]) -> schemas.Ma
     classifier = fitted.ready()
     pairs = [(text, str(label)) for label, group in classifier.examples_.items() for text in group]
     report = engine.check(fitted)
-    doubts = {(doubt.text, str(doubt.label)): str(doubt.nearer) for doubt in report.doubtful}
+    doubts = {(doubt.text, str(doubt.label)): str(doubt.nearer) for doubt in report.doubtful[:_DOUBTS]}
     unit = _unit(engine.vectors([text for text, _ in pairs]))  # [n, d]
     places = _flatten(unit, [label for _, label in pairs])  # [n, 2]
     examples = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, Response
 
 from dmin.server import edits, queries, schemas, transfer
 from dmin.server.problems import Problem
@@ -29,6 +29,10 @@ _FILES = {
         "required": True,
         "content": {kind: {"schema": {"type": "string"}} for kind in ("text/csv", "application/yaml")},
     }
+}
+_EXPORTS: dict[str, Any] = {
+    "description": "The file",
+    "content": {"application/yaml": {}, "application/x-ndjson": {}},
 }
 
 
@@ -97,7 +101,7 @@ def undo(name: Name, service: Parts, caller: Writer, condition: Conditions) -> J
     return changed(service, name, service.store.undo(name, caller.who, condition))
 
 
-@router.get("/{name}/export", response_class=PlainTextResponse)
+@router.get("/{name}/export", response_class=Response, responses={200: _EXPORTS})
 def export(
     name: Name, service: Parts, _: Reader, kind: Annotated[Literal["yaml", "jsonl"], Query(alias="format")] = "yaml"
 ) -> Response:

@@ -38,7 +38,7 @@ def ready(service: Parts) -> schemas.Health:
     return schemas.Health(status="ok")
 
 
-@router.get("/metrics", response_class=Response)
+@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 def metrics(service: Parts, _: Reader) -> Response:
     """Metrics for Prometheus."""
     return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
