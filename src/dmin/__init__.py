@@ -14,8 +14,9 @@ from dmin.version import __version__
 
 if TYPE_CHECKING:
     from dmin.classifier import FewShotClassifier
+    from dmin.labelling import suggest
 
-__all__ = ["FewShotClassifier", "__version__"]
+__all__ = ["FewShotClassifier", "__version__", "suggest"]
 
 
 def __getattr__(name: str) -> Any:
@@ -24,4 +25,8 @@ def __getattr__(name: str) -> Any:
         from dmin.classifier import FewShotClassifier
 
         return FewShotClassifier
+    if name == "suggest":
+        from dmin.labelling import suggest
+
+        return suggest
     raise AttributeError(f"module 'dmin' has no attribute {name!r}")

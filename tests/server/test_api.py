@@ -277,3 +277,17 @@ def test_limits_of_a_request(start: Callable[..., Live]) -> None:
 
     assert live.http.post(f"{AT}/classify", content=pieces()).status_code == 413
     assert live.http.get("/healthz").status_code == 200
+
+
+def test_suggestions_come_with_a_reason_also_before_there_are_classes(live: Live) -> None:
+    pile = [f"{one} {two}" for one in ("apple", "wheel", "song", "cloud") for two in ("plum", "road", "drum", "rain")]
+    found = live.http.post(f"{AT}/suggest", json={"texts": pile, "n": 5}).json()["suggestions"]
+    assert len(found) == 5
+    assert all(pile[item["index"]] == item["text"] and item["reason"] for item in found)
+    assert len({item["index"] for item in found}) == 5
+    live.http.post("/v1/collections", json={"name": "empty"})
+    empty = live.http.post("/v1/collections/empty/suggest", json={"texts": pile, "n": 3})
+    assert empty.status_code == 200
+    assert len(empty.json()["suggestions"]) == 3
+    again = live.http.post("/v1/collections/empty/suggest", json={"texts": pile, "n": 3})
+    assert again.json() == empty.json()

@@ -105,7 +105,7 @@ def test_every_upload_survives_fuzzing(live: Live) -> None:
         body = _mutated(b'{"texts": ["wave shore", "sand"], "n": 1, "top_k": 2, "explain": true}', chance)
         for path in ("classify", "suggest", "map"):
             answer = live.http.post(f"{AT}/{path}", content=body, headers=JSON)
-            assert answer.status_code in (200, 400, 413, 422, 501), (path, body, answer.text)
+            assert answer.status_code in (200, 400, 413, 422), (path, body, answer.text)
             count += 1
     assert count >= 500
     assert live.http.get(AT).json()["revision"] == 1

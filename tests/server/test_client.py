@@ -34,6 +34,7 @@ def test_every_call(start: Callable[..., Live]) -> None:
         assert client.undo().action == "undo"
         assert client.history(most=2).changes[0].action == "undo"
         assert client.check().report["classes"] == 4
+        assert len(client.suggest(["apple", "wheel road", "song"], 2).suggestions) == 2
         assert client.evaluate([("apple pear plum", "fruit")]).texts == 1
         assert client.import_file(b"sea: [wave]\n").added == 1
         assert "sea" in [item.label for item in client.classes().classes]

@@ -16,10 +16,13 @@ from dmin.cli.classify import classify
 from dmin.cli.compare import compare
 from dmin.cli.data import data
 from dmin.cli.demo import demo
+from dmin.cli.discover import discover
 from dmin.cli.evaluate import evaluate
 from dmin.cli.figure import figure
+from dmin.cli.label import label
 from dmin.cli.model import model
 from dmin.cli.serve import serve
+from dmin.cli.suggest import suggest
 from dmin.cli.train import train
 from dmin.errors import DminError, TrainingInterruptedError, nearest_name
 
@@ -38,6 +41,9 @@ app.command()(demo)
 app.command()(train)
 app.command()(evaluate)
 app.command()(classify)
+app.command()(suggest)
+app.command()(discover)
+app.command()(label)
 app.command()(compare)
 app.command()(ablate)
 app.add_typer(figure, name="figure")

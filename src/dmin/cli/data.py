@@ -92,6 +92,8 @@ def check(
     _findings(
         f"classes with fewer than {shot} + {queries} texts", [f"{label} ({size})" for label, size in report.too_small]
     )
+    if report.too_small:
+        typer.echo("  to find more texts for them in a pile: dmin suggest --input PILE --examples " + file)
     typer.echo("nothing to mend" if not report.problems else f"{report.problems} findings")
     if len(corpus.classes) > 1 and (meaning or (meaning is None and len(corpus.texts) <= _SMALL)):
         from dmin.classifier import FewShotClassifier

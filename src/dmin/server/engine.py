@@ -160,11 +160,9 @@ class Engine:
 
     def suggest(self, fitted: Fitted, texts: Sequence[str], n: int, seed: int) -> list[Any]:
         """Texts whose label is worth most, from `dmin.suggest`."""
-        try:
-            from dmin import suggest
-        except ImportError as error:
-            raise Problem(501, "not-installed", "This service was installed without suggestions.") from error
-        return list(suggest(list(texts), fitted.classifier, n=n, seed=seed))
+        from dmin.labelling import suggest
+
+        return list(suggest(list(texts), fitted.classifier, n=n, seed=seed, vectors=self.vectors(texts)))
 
 
 def use_one_thread() -> None:

@@ -77,11 +77,7 @@ async function next() {
 }
 
 async function suggestions(rest) {
-  try { return (await ask("suggest", { texts: rest, n: Math.min(10, rest.length), seed: session.done.length })).suggestions; }
-  catch (error) {
-    if (![409, 501].includes(error.status)) throw error;
-    return rest.slice(0, 10).map((text) => ({ text, reason: "the next of the pile" })); // no classes yet, or no suggestions installed
-  }
+  return (await ask("suggest", { texts: rest, n: Math.min(10, rest.length), seed: session.done.length })).suggestions;
 }
 
 async function show() {
