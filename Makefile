@@ -9,10 +9,12 @@ TESTS  ?= tests
 # Some benchmarks only: make bench BENCH="routing encoder"
 BENCH  ?=
 
-.PHONY: demo test lint bench docs clean help
+.PHONY: demo serve test stress lint bench docs clean help
 
 help:
 	@echo "make demo   install and run the main job on built-in data (about a minute)"
+	@echo "make serve  start the service with the starter classes and open http://127.0.0.1:8765"
+	@echo "make stress all kills, load and fuzzing of the service (many minutes)"
 	@echo "make test   install, lint, check types, run the tests"
 	@echo "make lint   ruff, import layers, mypy"
 	@echo "make bench  benchmarks, as ratios in one run (an hour with the peers; BENCH=routing runs one)"
@@ -30,7 +32,7 @@ $(VENV)/created:
 $(VENV)/installed: pyproject.toml constraints.txt $(VENV)/created
 	@if [ -n "$(TORCH)" ]; then grep -v '^torch==' constraints.txt > $(VENV)/constraints.txt; fi
 	$(BIN)/python -m pip install --quiet $(or $(TORCH),$(shell grep '^torch==' constraints.txt))
-	$(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS) --editable .
+	$(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS) --editable '.[serve]'
 	@touch $@
 
 $(VENV)/developed: $(VENV)/installed
@@ -39,6 +41,13 @@ $(VENV)/developed: $(VENV)/installed
 
 demo: $(VENV)/installed
 	$(BIN)/dmin demo
+
+serve: $(VENV)/installed
+	$(BIN)/dmin serve --examples starter --per-class 5
+
+# Everything that make test does a tenth of: kills, clients at once, fuzzing, examples of Schemathesis.
+stress: $(VENV)/developed
+	DMIN_STRESS=1 $(BIN)/python -m pytest tests/server
 
 lint: $(VENV)/developed
 	$(BIN)/ruff check .
