@@ -26,7 +26,7 @@ from benchmarks.common import Result, middle, short_texts, spread
 from dmin import FewShotClassifier
 from dmin.data import load_corpus
 
-CLIENTS, TEXTS, ROUNDS, BATCH, EXAMPLES = 32, 640, 3, 32, 5
+CLIENTS, TEXTS, ROUNDS, BATCH, EXAMPLES = 32, 320, 3, 32, 5
 
 
 def main() -> Result:
@@ -35,32 +35,44 @@ def main() -> Result:
     classifier = FewShotClassifier(reject="auto").fit(examples)
     rates: dict[str, list[float]] = {"process": [], "dmin": [], "plain": []}
     waits: dict[str, list[float]] = {"dmin": [], "plain": []}
+    spent: dict[str, list[float]] = {"dmin": [], "plain": []}
     with _service(["dmin", "serve", "--examples", "starter", "--per-class", str(EXAMPLES)]) as dmin:
         with _service(["benchmarks.plain_service"]) as plain:
             for turn in range(ROUNDS + 1):
                 texts = short_texts(TEXTS, turn)
                 found = {"process": _in_process(classifier, texts)}
-                found["dmin"], dmin_waits = _load(dmin.port, "/v1/collections/default/classify", texts)
-                found["plain"], plain_waits = _load(plain.port, "/classify", texts)
+                found["dmin"], dmin_waits, dmin_cpu = _load(dmin, "/v1/collections/default/classify", texts)
+                found["plain"], plain_waits, plain_cpu = _load(plain, "/classify", texts)
+                print({name: round(rate) for name, rate in found.items()}, file=sys.stderr, flush=True)
                 if turn:
                     for name, rate in found.items():
                         rates[name].append(rate)
                     waits["dmin"] += dmin_waits
                     waits["plain"] += plain_waits
+                    spent["dmin"].append(dmin_cpu)
+                    spent["plain"].append(plain_cpu)
         single = _single(dmin)
-    return _report(rates, waits, single)
+    return _report(rates, waits, spent, single)
 
 
-def _report(rates: dict[str, list[float]], waits: dict[str, list[float]], single: dict[str, float]) -> Result:
+def _report(
+    rates: dict[str, list[float]],
+    waits: dict[str, list[float]],
+    spent: dict[str, list[float]],
+    single: dict[str, float],
+) -> Result:
     share = middle([one / two for one, two in zip(rates["dmin"], rates["process"], strict=True)])
     factor = middle([one / two for one, two in zip(rates["dmin"], rates["plain"], strict=True)])
-    lines = ["| | texts/s (min to max) | p50, ms | p95, ms | p99, ms |", "|---|---|---|---|---|"]
-    lines.append(f"| classifier in one process, batches of {BATCH} | {spread(rates['process'], 1, 0)} | | | |")
+    header = "| | texts/s (min to max) | p50, ms | p95, ms | p99, ms | processor time of a text, ms |"
+    lines = [header, "|---|---|---|---|---|---|"]
+    lines.append(f"| classifier in one process, batches of {BATCH} | {spread(rates['process'], 1, 0)} | | | | |")
     titles = {"dmin": "dmin serve", "plain": "FastAPI + sentence-transformers + logistic regression"}
     figures: dict[str, float] = {"share_of_process": share, "factor_to_plain": factor, **single}
     for name, title in titles.items():
         p50, p95, p99 = (float(value) for value in np.percentile(waits[name], [50, 95, 99]) * 1000)
-        lines.append(f"| {title} | {spread(rates[name], 1, 0)} | {p50:.0f} | {p95:.0f} | {p99:.0f} |")
+        cost = spread(spent[name], 1000, 1)
+        lines.append(f"| {title} | {spread(rates[name], 1, 0)} | {p50:.0f} | {p95:.0f} | {p99:.0f} | {cost} |")
+        figures[f"{name}_cpu_ms"] = 1000 * middle(spent[name])
         figures |= {f"{name}_p50_ms": p50, f"{name}_p95_ms": p95, f"{name}_p99_ms": p99}
     lines += [
         "",
@@ -123,12 +135,12 @@ def _wait(port: int, process: subprocess.Popen[bytes]) -> None:
     raise AssertionError("the service does not answer")
 
 
-def _load(port: int, path: str, texts: list[str]) -> tuple[float, list[float]]:
-    """Texts per second, and the seconds that each request took."""
+def _load(service: _Started, path: str, texts: list[str]) -> tuple[float, list[float], float]:
+    """Texts per second, the seconds that each request took, and the service's processor seconds per text."""
     waits: list[float] = []
 
     def client(part: int) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=120)
         for text in texts[part::CLIENTS]:
             start = time.perf_counter()
             _ask(connection, path, text)
@@ -136,13 +148,14 @@ def _load(port: int, path: str, texts: list[str]) -> tuple[float, list[float]]:
         connection.close()
 
     threads = [threading.Thread(target=client, args=(part,)) for part in range(CLIENTS)]
-    start = time.perf_counter()
+    before, start = _processor_seconds(service.process.pid), time.perf_counter()
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert len(waits) == len(texts)
-    return len(texts) / (time.perf_counter() - start), waits
+    seconds, spent = time.perf_counter() - start, _processor_seconds(service.process.pid) - before
+    return len(texts) / seconds, waits, spent / len(texts)
 
 
 def _ask(connection: http.client.HTTPConnection, path: str, text: str) -> None:

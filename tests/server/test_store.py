@@ -199,7 +199,7 @@ STEPS = st.one_of(
 
 
 @given(steps=st.lists(STEPS, min_size=1, max_size=8))
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_undoing_any_changes_gives_back_every_state(store: Store, steps: list[Any]) -> None:
     name = f"c{threading.get_ident()}-{id(steps)}"
     make(store, name, {"a": ["start"], "z": ["end"]})

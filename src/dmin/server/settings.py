@@ -71,7 +71,10 @@ class Settings:
     @property
     def threads(self) -> int:
         """How many threads compute."""
-        return self.workers or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        if self.workers:
+            return self.workers
+        allowed = getattr(os, "sched_getaffinity", None)  # not on every system
+        return len(allowed(0)) if allowed else os.cpu_count() or 1
 
 
 def is_loopback(host: str) -> bool:
