@@ -84,7 +84,7 @@ async function show() {
   const { text, reason } = session.shown;
   byId("label-text").textContent = text;
   byId("label-reason").textContent = `Why this one: ${reason}.`;
-  byId("label-progress").textContent = `${session.done.length} labelled, ${left().length} left`;
+  fill(byId("label-choices")); // a key pressed early must not answer with the choices of the text before
   let likely = [];
   try {
     const found = (await ask("classify", { texts: [text], top_k: 9 })).answers[0];
@@ -96,13 +96,16 @@ async function show() {
   }
   fill(byId("label-choices"), ...likely.slice(0, 9).map((label, place) => make("button", { type: "button", onclick: () => attempt(() => answer(label)) },
     make("kbd", {}, String(place + 1)), ` ${label}`)));
+  byId("label-progress").textContent = `${session.done.length} labelled, ${left().length} left`;
   estimate();
   byId("label-text").focus();
 }
 
 async function answer(label) {
   const { text, predicted } = session.shown;
-  await change("POST", at("classes", label, "examples"), { examples: [text] });
+  fill(byId("label-choices")); // one answer per text, however often the key is pressed
+  try { await change("POST", at("classes", label, "examples"), { examples: [text] }); }
+  catch (error) { await show(); throw error; }
   session.done.push({ text, label, predicted });
   await next();
 }
