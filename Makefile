@@ -9,12 +9,14 @@ TESTS  ?= tests
 # Some benchmarks only: make bench BENCH="routing encoder"
 BENCH  ?=
 
-.PHONY: demo test test-fast lint bench docs release-check lock clean help
+.PHONY: demo serve test test-fast stress lint bench docs release-check lock clean help
 
 help:
 	@echo "make demo           install and run the main job on built-in data (about a minute)"
+	@echo "make serve          start the service with the starter classes; the page is at http://127.0.0.1:8765"
 	@echo "make test           install, lint, check types, run all tests, doctests and notebooks"
 	@echo "make test-fast      the tests that are not marked slow, without lint"
+	@echo "make stress         all kills, races, load and mutations (CI does a tenth)"
 	@echo "make lint           ruff, import layers, mypy"
 	@echo "make bench          benchmarks, as ratios in one run (an hour with the peers; BENCH=routing runs one)"
 	@echo "make docs           build the documentation into site/"
@@ -39,7 +41,7 @@ else
 	@echo "TORCH=$(TORCH): installing by version, without digests"
 	@grep -v '^torch==' constraints.txt > $(VENV)/constraints.txt
 	$(BIN)/python -m pip install --quiet $(TORCH)
-	$(BIN)/python -m pip install --quiet --constraint $(VENV)/constraints.txt --editable .
+	$(BIN)/python -m pip install --quiet --constraint $(VENV)/constraints.txt --editable '.[serve]'
 endif
 	@touch $@
 
@@ -56,6 +58,13 @@ lock: $(VENV)/developed
 
 demo: $(VENV)/installed
 	$(BIN)/dmin demo
+
+serve: $(VENV)/installed
+	$(BIN)/dmin serve --examples starter --per-class 5
+
+# Everything that make test does a tenth of: kills, clients at once, fuzzing, examples of Schemathesis.
+stress: $(VENV)/developed
+	DMIN_STRESS=1 $(BIN)/python -m pytest tests/fuzz tests/files tests/classifier tests/test_crashes.py tests/encoder tests/server
 
 lint: $(VENV)/developed
 	$(BIN)/ruff check .

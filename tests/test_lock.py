@@ -22,7 +22,7 @@ def test_locked_versions_are_those_of_the_constraints_and_carry_digests() -> Non
 
 def test_locks_hold_all_that_the_package_needs() -> None:
     core, both = read_pins_of(LOCKS[0]), read_pins_of(LOCKS[0]) | read_pins_of(LOCKS[1])
-    assert needed("dmin", "hatchling", "editables") - {"dmin"} == core
+    assert needed("dmin[serve]", "hatchling", "editables") - {"dmin"} == core
     assert needed("dmin[dev]") - {"dmin"} <= both
 
 

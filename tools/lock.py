@@ -105,7 +105,7 @@ def main() -> None:
     from pip._internal.commands.install import InstallCommand
 
     pins = read_pins()
-    core = needed("dmin", *BUILD) - {"dmin"}
+    core = needed("dmin[serve]", *BUILD) - {"dmin"}
     extra = needed("dmin[dev]") - core - {"dmin"}
     if missing := sorted((core | extra) - set(pins)):
         sys.exit(f"{CONSTRAINTS} has no version of: {', '.join(missing)}")

@@ -26,6 +26,7 @@ from dmin.cli.figure import figure
 from dmin.cli.label import label
 from dmin.cli.model import model
 from dmin.cli.plugins import HELP, ListsMethods, plugins_first, use_plugins
+from dmin.cli.serve import serve
 from dmin.cli.suggest import suggest
 from dmin.cli.train import train
 from dmin.errors import DminError, TrainingInterruptedError, nearest_name, one_line
@@ -56,6 +57,7 @@ app.command()(ablate)
 app.add_typer(figure, name="figure")
 app.add_typer(data, name="data")
 app.add_typer(model, name="model")
+app.add_typer(serve, name="serve")
 
 
 def _version(wanted: bool) -> None:
