@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow
 from pyarrow import parquet
 
@@ -89,22 +88,71 @@ def _settings() -> Target:
     return Target("config.yaml", make, read)
 
 
+def _answers(folder: Path) -> Any:
+    from dmin import FewShotClassifier
+
+    loaded = FewShotClassifier.load(folder / "saved", device="cpu")
+    return loaded.classes_.tolist(), loaded.decision_function(["apple pear", "engine"]).tolist()
+
+
 def _classifier() -> Target:
+    """A saved classifier that carries its trained model."""
+
     def make(folder: Path) -> None:
         from dmin import FewShotClassifier
 
-        vectors = np.eye(6, dtype=np.float32)
-        labels = ["a", "b", "c"] * 2
-        FewShotClassifier("nearest", encoder="precomputed", device="cpu").fit(vectors, labels).save(folder / "saved")
+        FewShotClassifier.load(FIXTURES / "classifier-run-dmin", device="cpu").save(folder / "saved")
+
+    return Target("saved classifier", make, _answers, exact=True)
+
+
+def _old_classifier() -> Target:
+    def make(folder: Path) -> None:
+        shutil.copytree(FIXTURES / "classifier-run-dmin", folder / "saved")
+
+    return Target("classifier of version 0.1", make, _answers)
+
+
+def _rows(suffix: str) -> Target:
+    """Bulk rows: a row that cannot be used is kept without an answer, so every row has its line in the output."""
 
     def read(folder: Path) -> Any:
-        from dmin import FewShotClassifier
+        from dmin.bulk.files import classify_file
+        from dmin.bulk.inputs import read_texts
+        from dmin.bulk.on_error import OnError
 
-        return (
-            FewShotClassifier.load(folder / "saved", device="cpu").predict_proba(np.eye(6, dtype=np.float32)).tolist()
+        rows = list(read_texts(folder / f"examples{suffix}", on_error=OnError.keep))
+        output = folder / "answers.csv"
+        written = classify_file(
+            iter(rows), output, lambda texts: [{"label": "x"} for _ in texts], fields=("label", "error")
         )
+        if written != len(rows):
+            raise AssertionError(f"{written} of {len(rows)} rows were written")
+        return len(rows)
 
-    return Target("saved classifier", make, read, exact=True)
+    def make(folder: Path) -> None:
+        if suffix == ".txt":
+            (folder / "examples.txt").write_text("".join(f"{t}\n" for texts in EXAMPLES.values() for t in texts))
+        else:
+            _examples(suffix).make(folder)
+
+    return Target(f"bulk rows {suffix}", make, read)
+
+
+def _run_files() -> Target:
+    """`metrics.jsonl` and `summary.json` of a run."""
+
+    def make(folder: Path) -> None:
+        for name in ("metrics.jsonl", "summary.json"):
+            shutil.copy(FIXTURES / "run-dmin" / name, folder / name)
+
+    def read(folder: Path) -> Any:
+        from dmin.model.card import read_cells
+        from dmin.training.metrics import read_metrics
+
+        return read_metrics(folder / "metrics.jsonl"), read_cells(folder)
+
+    return Target("metrics and summary", make, read)
 
 
 def _head() -> Target:
@@ -168,13 +216,31 @@ def _episodes() -> Target:
     return Target("stored episodes", make, read)
 
 
+def _old_checkpoint() -> Target:
+    def make(folder: Path) -> None:
+        for path in (FIXTURES / "run-dmin" / "checkpoints").iterdir():
+            shutil.copy(path, folder / path.name)
+
+    def read(folder: Path) -> Any:
+        from dmin.training.checkpoint import CheckpointStore
+
+        found = CheckpointStore(folder, lambda _: None).latest()
+        return None if found is None else found.state
+
+    return Target("checkpoints of version 0.1", make, read)
+
+
 TARGETS = [
     *map(_examples, (".jsonl", ".csv", ".tsv", ".yaml", ".json", ".parquet")),
     _splits(),
     _settings(),
     _episodes(),
+    _run_files(),
+    *map(_rows, (".txt", ".csv", ".jsonl", ".parquet")),
     _classifier(),
+    _old_classifier(),
     _head(),
     _old_head(),
     _checkpoint(),
+    _old_checkpoint(),
 ]

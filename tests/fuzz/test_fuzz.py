@@ -20,8 +20,9 @@ from typing import Any
 import pytest
 
 from dmin.cli.app import run
+from dmin.data import load_corpus
 from dmin.errors import DminError
-from tests.fuzz.mutations import mutate_file, mutate_words
+from tests.fuzz.mutations import NASTY_TEXTS, mutate_file, mutate_words
 from tests.fuzz.targets import EXAMPLES, TARGETS, Target
 
 MUTATIONS = 20_000 if os.environ.get("DMIN_STRESS") else 2_000
@@ -79,6 +80,15 @@ def test_changed_files_are_refused_in_one_line_or_mean_the_same(target: Target, 
         assert sorted(entry.name for entry in tmp_path.iterdir()) == ["changed", "whole"], where
         assert [entry.name for entry in (tmp_path / "changed").iterdir()] == ["in"], where
     assert refused > 0
+
+
+@pytest.mark.parametrize(
+    "name", [*NASTY_TEXTS, "x.csv:text=", "x" * 300 + ".csv", "~nobody_here/x.csv", ":text=a", ","]
+)
+def test_names_that_cannot_be_data_are_refused(name: str) -> None:
+    with pytest.raises(DminError) as caught:
+        load_corpus(name)
+    assert len(str(caught.value)) < 2000
 
 
 COMMANDS = [
