@@ -36,7 +36,7 @@ def gather(rows: list[dict[str, Any]]) -> Curves:
             curves = {row["seed"]: row for row in rows if (row["set"], row["strategy"]) == (name, key)}
             if all(seed in curves for seed in SEEDS):
                 found[name][title] = [curves[seed] for seed in SEEDS]
-    return found
+    return {name: strategies for name, strategies in found.items() if len(strategies) == len(BASELINES) + 1}
 
 
 def values(curves: list[dict[str, Any]], place: int | None, what: str = "accuracy") -> list[float]:
@@ -194,6 +194,14 @@ def picture(found: Curves) -> Figure:
     return figure
 
 
+def missing_line(found: Curves) -> str:
+    """Says which sets are not measured yet, if any."""
+    missing = [name for name in SETS if name not in found]
+    if not missing:
+        return ""
+    return f" **Not measured yet: {', '.join(missing)}** (`labelling.py simulate --sets {','.join(missing)}`)."
+
+
 def report(folder: Path, encoder: str) -> str:
     """The page as Markdown."""
     rows = read_lines(folder / "curves.jsonl")
@@ -205,6 +213,8 @@ def report(folder: Path, encoder: str) -> str:
     parts: dict[str, Callable[[], str]] = {
         "encoder": lambda: encoder,
         "seeds": lambda: str(len(SEEDS)),
+        "sets": lambda: str(len(found)),
+        "missing": lambda: missing_line(found),
         "tuning": lambda: str(len(TUNING_SEEDS)),
         "candidates": lambda: str(len(GRID)),
         "chosen": lambda: ", ".join(f"{name}: {key.removeprefix('ours ')}" for name, key in chosen.items()),

@@ -130,7 +130,7 @@ GRID = {
 
 def _clustered(state: State, count: int, pick: Callable[[Any, Any], Any]) -> list[int]:
     total = len(state.bought) + count
-    found = KMeans(total, n_init=1, random_state=state.seed, max_iter=50).fit(state.vectors)
+    found = _k_means_of(state, total)
     sizes = np.bincount(found.labels_, minlength=total)
     have = np.bincount(found.labels_[state.bought], minlength=total) if state.bought else np.zeros(total, int)
     free = np.zeros(len(state.vectors), bool)
@@ -142,6 +142,16 @@ def _clustered(state: State, count: int, pick: Callable[[Any, Any], Any]) -> lis
             chosen.append(int(pick(rows, found.cluster_centers_[cluster])))
     rest = [row for row in state.free if row not in set(chosen)]
     return chosen + [int(row) for row in rest[: count - len(chosen)]]
+
+
+_FITTED: dict[tuple[int, int, float], KMeans] = {}  # k-means and TypiClust start from the same clusters
+
+
+def _k_means_of(state: State, total: int) -> KMeans:
+    key = (state.seed, total, float(state.vectors[0] @ state.vectors[-1]) + len(state.vectors))
+    if key not in _FITTED:
+        _FITTED[key] = KMeans(total, n_init=1, random_state=state.seed, max_iter=50).fit(state.vectors)
+    return _FITTED[key]
 
 
 def _uncertain(state: State, count: int, score: Callable[[Any], Any]) -> list[int]:

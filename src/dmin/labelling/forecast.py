@@ -22,16 +22,16 @@ import numpy as np
 
 EVERY = 10  # answers between two estimates
 _Z = 1.96
-_SPREAD = 0.3  # standard deviation of the priors
+_SPREAD = 0.6  # standard deviation of the priors
 
 
 @dataclass(frozen=True)
 class Constants:
     """What was measured on other data sets."""
 
-    slope: float = 0.6  # mean of the prior of b
-    trust: float = 1.5  # mean of the prior of c: above 1 where confidences are too modest
-    drift: float = 0.5  # mean of the prior of e: at equal confidence, later predictions are better
+    slope: float = 0.8  # mean of the prior of b
+    trust: float = 1.0  # mean of the prior of c: above 1 where confidences are too modest
+    drift: float = 1.0  # mean of the prior of e: at equal confidence, later predictions are better
 
 
 MEASURED = Constants()
@@ -107,7 +107,7 @@ def estimate(
     gradient = (rows * (probability * (1 - probability))[:, None]).mean(axis=0)  # of the mean, by the parameters
     variance = float(gradient @ level.covariance @ gradient) / (accuracy * (1 - accuracy)) ** 2  # of its logit
     # Slope: the plain learning curve of the record.
-    curve = _fit(np.stack([ones, position], axis=1), right, [0.0, constants.slope], [2.0, _SPREAD / 2])
+    curve = _fit(np.stack([ones, position], axis=1), right, [0.0, constants.slope], [2.0, _SPREAD])
     steps = ahead or (labels + max(EVERY, labels // 2), labels + max(2 * EVERY, labels))
     now, *later = (
         _at(step, math.log(step / labels), float(_logit(accuracy)), variance, curve) for step in (labels, *steps)
