@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from dmin.encoder import Encoder
-from dmin.encoder.pretrained import CHECKSUMS, check_files, embedded_folder, load
+from dmin.encoder.carriers import CARRIED, check_files
+from dmin.encoder.pretrained import embedded_folder, load
 from dmin.errors import ConfigError, ModelError
 from dmin.hub import hub_reachable
 
@@ -81,22 +82,22 @@ def test_remote_code_is_refused_explicitly(monkeypatch: pytest.MonkeyPatch) -> N
     for kind in (transformers.AutoModel, transformers.AutoTokenizer):
         real = kind.from_pretrained
         monkeypatch.setattr(kind, "from_pretrained", lambda *a, real=real, **k: (given.append(k), real(*a, **k))[1])
-    load("default")
+    load("minilm")
     assert [options["trust_remote_code"] for options in given] == [False, False]
 
 
 def test_embedded_files_are_checked(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     folder.mkdir()
-    for name in CHECKSUMS:
+    for name in CARRIED["minilm"].checksums:
         shutil.copy(embedded_folder() / name, folder)
-    check_files(folder)
+    check_files(folder, CARRIED["minilm"])
     (folder / "vocab.txt").write_text("changed")
     with pytest.raises(ModelError, match=r"vocab.txt is not the tested file"):
-        check_files(folder)
+        check_files(folder, CARRIED["minilm"])
     (folder / "vocab.txt").unlink()
     with pytest.raises(ModelError, match=r"lacks vocab.txt"):
-        check_files(folder)
+        check_files(folder, CARRIED["minilm"])
 
 
 def test_the_carrier_and_sentence_transformers_are_never_imported() -> None:

@@ -108,7 +108,7 @@ class Scorer:
                 content.extractall(folder, filter="data")
             self.classifier = FewShotClassifier.load(folder, encoder=encoder, device=device)
         own = self.classifier.encoder_
-        self.batch = _PASSES * (own.batch_size if own is not None else _ENCODER_BATCH)
+        self.batch = _PASSES * int(getattr(own, "batch_size", _ENCODER_BATCH))
 
     def __call__(self, files: Mapping[str, Iterable[Any]]) -> dict[str, list[Any]]:
         """Answer files one by one; a failure is reported for its file and does not stop the others."""
@@ -206,7 +206,7 @@ def classify_files(
     missing = {name: info for name, info in found.files.items() if name not in before}
     rows = 0
     if missing:
-        if state.settings.backend != "torch":
+        if state.settings.backend not in ("auto", "torch"):
             device = device or "cpu"  # the only one that ONNX computes on, also where the cluster has GPUs
         run = partial(ray_cluster.run, workers=workers, device=device, after_batch=after_batch)
         encoder = (

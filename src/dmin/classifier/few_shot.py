@@ -21,7 +21,7 @@ from dmin.classifier.locks import lock_of
 from dmin.classifier.refusal import Reject
 from dmin.classifier.state import Settings, State
 from dmin.classifier.storage import load_state, push_state, save_state
-from dmin.encoder import Encoder, FloatArray
+from dmin.encoder import FloatArray, TextEncoder
 from dmin.errors import DataError, unknown_name
 
 Examples = Mapping[Any, Sequence[str]] | Sequence[str]
@@ -47,7 +47,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         unknown_label: the label of a refused text; examples that `fit` gets under it are out-of-scope texts, of no class.
             None: "unknown" among labels that are strings, -1 among whole numbers.
         outside: out-of-scope texts for reject="auto" to learn from.
-        backend: what encodes: "torch", "onnx", or "onnx-int8" (about twice as fast on a CPU; see the page on speed).
+        backend: what encodes: "auto", "torch", "onnx", or "onnx-int8" (twice as fast on a CPU; see the page on speed).
         device: where to compute; without one, a GPU where there is one.
 
     Example:
@@ -67,7 +67,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         reject: Reject = None,
         unknown_label: Any = None,
         outside: Sequence[str] | None = None,
-        backend: str = "torch",
+        backend: str = "auto",
         device: str | None = None,
     ) -> None:
         self.model = model
@@ -119,7 +119,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return state.knowledge.width
 
     @property
-    def encoder_(self) -> Encoder | None:
+    def encoder_(self) -> TextEncoder | None:
         """The encoder; None where the vectors come from elsewhere."""
         return self.state_.model.encoder
 

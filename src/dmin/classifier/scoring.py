@@ -14,8 +14,9 @@ from torch import Tensor
 
 from dmin.classifier.inputs import PRECOMPUTED, VectorText, safe_vectors
 from dmin.classifier.knowledge import ClassSupport, Knowledge
-from dmin.encoder import Encoder
-from dmin.encoder.encoder import check_texts
+from dmin.encoder import TextEncoder, open_encoder
+from dmin.encoder.opening import is_frozen
+from dmin.encoder.text_encoder import check_texts, is_text_encoder
 from dmin.errors import ConfigError, DataError, ModelError
 from dmin.methods import (
     FewShotMethod,
@@ -43,7 +44,7 @@ class Model:
     """An encoder (or the user's own in its place), a method, and the calibration of its cosines."""
 
     method: FewShotMethod
-    encoder: Encoder | None  # None: `own` makes the vectors, or they are given
+    encoder: TextEncoder | None  # None: `own` makes the vectors, or they are given
     own: Encode | None = None
     base_classes: tuple[str, ...] = ()
     calibration: Calibration | None = None
@@ -51,7 +52,7 @@ class Model:
     @property
     def device(self) -> torch.device:
         """Where vectors live."""
-        return self.encoder.network.device if self.encoder else torch.device("cpu")
+        return torch.device(self.encoder.device if self.encoder else "cpu")
 
     @property
     def name_weight(self) -> float:
@@ -154,14 +155,14 @@ def check_scores(scores: Tensor) -> Tensor:
     return scores
 
 
-def open_model(model: str | Path, encoder: Encode | str | None, device: str | None, backend: str = "torch") -> Model:
+def open_model(model: str | Path, encoder: Encode | str | None, device: str | None, backend: str = "auto") -> Model:
     """The model of a name: "default" (shipped), "nearest", the folder of a run or model, or a hub id."""
     if encoder is not None:
         return _plain_model(model, encoder, device, backend)
     if (Path(model) / "classifier.json").is_file():
         raise ConfigError(f"{str(model)!r} is a saved classifier, not a model: FewShotClassifier.load({str(model)!r})")
     if str(model) == "nearest":
-        return Model(_nearest(), Encoder(device=device, backend=backend))
+        return Model(_nearest(), open_encoder("minilm", device=device, backend=backend))
     trained = load_model(shipped_head() if str(model) == "default" else model, device=device, backend=backend)
     method, info = trained.method, trained.info
     if method.inputs != "vectors":
@@ -186,10 +187,11 @@ def _plain_model(model: str | Path, encoder: Encode | str, device: str | None, b
     if str(model) not in ("default", "nearest"):
         raise ConfigError("a trained model brings its own encoder: leave out encoder, or use model='default'")
     if isinstance(encoder, str) and encoder != PRECOMPUTED:
-        return Model(_nearest(), Encoder(encoder, pooling="mean", device=device, backend=backend))
-    if backend != "torch":
+        pooling = "auto" if is_frozen(encoder) else "mean"
+        return Model(_nearest(), open_encoder(encoder, pooling=pooling, device=device, backend=backend))
+    if backend not in ("auto", "torch"):
         raise ConfigError(f"backend {backend!r} is for encoders that dmin loads; this one brings its own vectors")
-    if isinstance(encoder, Encoder):
+    if is_text_encoder(encoder):
         return Model(_nearest(), encoder)
     return Model(_nearest(), None, None if isinstance(encoder, str) else encoder)
 

@@ -39,7 +39,7 @@ class Settings:
     reject: Reject = None
     unknown_label: Any = None
     outside: Sequence[str] | None = None
-    backend: str = "torch"
+    backend: str = "auto"
     device: str | None = None
 
     @property

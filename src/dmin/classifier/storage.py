@@ -21,6 +21,7 @@ from dmin.classifier.card import classifier_card
 from dmin.classifier.inputs import PRECOMPUTED
 from dmin.classifier.knowledge import ClassSupport
 from dmin.classifier.state import Settings, State, made_by, restore
+from dmin.encoder.carriers import NAMES
 from dmin.errors import ConfigError, DataError, ModelError, StorageError
 from dmin.files import (
     MANIFEST,
@@ -150,7 +151,7 @@ def _description(state: State) -> dict[str, Any]:
         "names_on": state.names_on,
         "name_weight": state.knowledge.name_weight,
         "descriptions": [[label, text] for label, text in (settings.descriptions or {}).items()],
-        "encoder_name": encoder if isinstance(encoder, str) else None,  # for people, and to ask for it again
+        "encoder_name": NAMES.get(encoder, encoder) if isinstance(encoder, str) else None,
         "own_encoder": encoder is not None and not isinstance(encoder, str),
         **made_by(state.model),
         "classes": [[entry.label, list(entry.texts), entry.named] for entry in state.knowledge.classes],

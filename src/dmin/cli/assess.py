@@ -35,7 +35,7 @@ class AssessmentOptions:
     label_column: str = "label"
     encoding: str = "utf-8"
     device: str | None = None
-    backend: str = "torch"
+    backend: str = "auto"
     target_precision: float | None = None
     out: Path | None = None
 
@@ -54,7 +54,7 @@ def assess(
     label_column: options.LabelColumn = "label",
     encoding: options.Encoding = "utf-8",
     device: options.Device = None,
-    backend: options.Backend = "torch",
+    backend: options.Backend = "auto",
     target_precision: Annotated[float | None, typer.Option(help=TARGET_HELP)] = None,
     out: Annotated[Path | None, typer.Option(help="Where results go. Default: runs/EXAMPLES-TEST.")] = None,
 ) -> None:

@@ -69,7 +69,7 @@ def classify(
     names: options.UseNames = None,
     resume: Annotated[bool, typer.Option(help="Continue an interrupted --output (--engine ray always does).")] = False,
     device: options.Device = None,
-    backend: options.Backend = "torch",
+    backend: options.Backend = "auto",
 ) -> None:
     """Classify texts from a few examples per class, without training.
 

@@ -171,7 +171,7 @@ def open_classifier(
     reject: str | None = None,
     unknown: str = "unknown",
     device: str | None = None,
-    backend: str = "torch",
+    backend: str = "auto",
 ) -> FewShotClassifier:
     """Fit a classifier on a file of examples, or load a saved one, which has examples of its own."""
     from dmin.classifier import FewShotClassifier

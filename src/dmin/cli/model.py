@@ -70,7 +70,7 @@ def head(
 
     check_replaceable(out, "head.json")
     trained = load_model(run)
-    if trained.encoder.fingerprint != Encoder("default", pooling=trained.info.pooling).fingerprint:
+    if trained.encoder.fingerprint != Encoder("minilm", pooling=trained.info.pooling).fingerprint:
         raise ConfigError(f"{run}: its encoder was tuned; a head alone works with the embedded encoder only")
     kept = replace(trained.info, max_length=max_length or trained.info.max_length)
     card = model_card(kept, read_cells(Path(run)), _notes(notes))
@@ -120,9 +120,10 @@ def export(
         warn("--onnx is not needed: ONNX is the only format; the option will be removed in a later release")
     from dmin.encoder.encoder import export_place
     from dmin.encoder.onnx import export_onnx
+    from dmin.encoder.opening import tunable
     from dmin.model import load_model
 
-    encoder = load_model(_folder(name), device="cpu").encoder
+    encoder = tunable(load_model(_folder(name), device="cpu").encoder)
     path = out or export_place(encoder, "onnx-int8" if int8 else "onnx")
     echo("exporting, about half a minute ...", err=True)
     cosine = export_onnx(encoder.network, path, encoder.fingerprint, int8=int8)

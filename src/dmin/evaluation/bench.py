@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dmin.data import Corpus, EpisodeList
+from dmin.encoder.opening import tunable
 from dmin.evaluation.comparison_plan import ComparisonPlan, Job, PreparedJob
 from dmin.evaluation.protocol import FineTuneScorer, MethodScorer, Scorer, draw_episodes, run_episodes
 from dmin.files import safe_name
@@ -89,7 +90,7 @@ class Bench:
         source = self.trainer.source(config, task, source_kind(method), parts)
         if isinstance(method, FineTunesEncoder) and config.tune != "none":
             some = EpisodeList(episodes.corpus_fingerprint, episodes.episodes[:FINE_TUNED_EPISODES])
-            return FineTuneScorer(method, self.trainer.encoder.network, source), some
+            return FineTuneScorer(method, tunable(self.trainer.encoder).network, source), some
         if not self.plan.names:
             return MethodScorer(method, source.snapshot(task.text_indices("test"))), episodes
         texts = source.snapshot([*task.text_indices("test"), *task.name_rows.values()])

@@ -1,5 +1,6 @@
 """Files and folders that are whole or not there, and known by their digests."""
 
+from dmin.files.arrays import read_arrays, write_arrays
 from dmin.files.atomic import file_digest, sync, write_atomic
 from dmin.files.cells import safe_cell
 from dmin.files.documents import check_document, parse_json, read_document, read_json, short, write_json
@@ -20,6 +21,7 @@ __all__ = [
     "listed_files",
     "new_folder",
     "parse_json",
+    "read_arrays",
     "read_document",
     "read_json",
     "read_tensors",
@@ -31,6 +33,7 @@ __all__ = [
     "tensor_digest",
     "user_path",
     "whole_folder",
+    "write_arrays",
     "write_atomic",
     "write_json",
     "write_manifest",

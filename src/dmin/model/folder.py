@@ -11,8 +11,9 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError
 
-from dmin.encoder import Encoder
+from dmin.encoder import TextEncoder, open_encoder
 from dmin.encoder.onnx import EXPORTS
+from dmin.encoder.opening import encoder_beside
 from dmin.errors import DminError, ModelError, StorageError, one_line
 from dmin.files import (
     MANIFEST,
@@ -38,7 +39,7 @@ OWN_FILES = (HEAD, WEIGHTS, "README.md", *ENCODER_FILES, *EXPORTS)  # of a model
 class TrainedModel:
     """A head with the encoder that it was trained with."""
 
-    encoder: Encoder
+    encoder: TextEncoder
     method: FewShotMethod
     info: HeadInfo
 
@@ -130,7 +131,7 @@ def model_folder(model: str | Path) -> Path:
     return folder / "model" if (folder / "model").is_dir() else folder
 
 
-def load_model(model: str | Path, *, device: str | None = None, backend: str = "torch") -> TrainedModel:
+def load_model(model: str | Path, *, device: str | None = None, backend: str = "auto") -> TrainedModel:
     """Load a run folder (or its `model/`) or a hub id, checking every file and that the head was trained with the encoder.
 
     A folder that holds a head alone is for the embedded encoder.
@@ -141,14 +142,15 @@ def load_model(model: str | Path, *, device: str | None = None, backend: str = "
                 f"{folder} holds no trained head ({HEAD}): is the training finished? see dmin train --resume"
             )
         stored = read_head(folder)
-        source = str(folder) if (folder / "config.json").is_file() else "default"
-        encoder = Encoder(source, pooling=stored.pooling, max_length=stored.max_length, device=device, backend=backend)
+        encoder = open_encoder(
+            encoder_beside(folder), pooling=stored.pooling, max_length=stored.max_length, device=device, backend=backend
+        )
         if encoder.fingerprint != stored.encoder_fingerprint:
             raise ModelError(f"{folder}: the head was trained with another encoder than the one beside it")
         if stored.dim != encoder.width:
             raise ModelError(f"{folder / HEAD}: 'dim' is {stored.dim}, but the encoder's vectors have {encoder.width}")
         method = _read_method(folder, stored)
-    return TrainedModel(encoder, method.to(encoder.network.device).eval(), stored.info())
+    return TrainedModel(encoder, method.to(encoder.device).eval(), stored.info())
 
 
 def _read_method(folder: Path, stored: HeadDocument) -> FewShotMethod:

@@ -108,7 +108,7 @@ class TrainConfig(_Settings):
     text_column: str = "text"
     label_column: str = "label"
     encoding: str = Field(default="utf-8", description="of text files")
-    encoder: str = Field(default="default", description="embedded default, a folder, or a Hugging Face id")
+    encoder: str = Field(default="minilm", description="a named encoder, a folder, or a Hugging Face id")
     pooling: Literal["auto", "cls", "mean", "layers"] = Field(
         default="auto", description="tokens' states to a vector; auto: what suits encoder and method"
     )
@@ -137,6 +137,12 @@ class TrainConfig(_Settings):
     tensorboard: bool = Field(default=False, description="write TensorBoard logs (extra)")
     device: str | None = None
     seed: int = Field(default=0, ge=0, le=_MOST_SEED, description="of all random draws")
+
+    @field_validator("encoder")
+    @classmethod
+    def _embedded(cls, value: str) -> str:
+        """ "default" is the embedded encoder that can be tuned, as in the settings of runs of version 0.1."""
+        return "minilm" if value == "default" else value
 
     @field_validator("base_classes", mode="before")
     @classmethod

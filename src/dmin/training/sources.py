@@ -8,8 +8,9 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from dmin.encoder import Encoder, EncoderNetwork, TokenBatch, VectorCache
+from dmin.encoder import EncoderNetwork, TextEncoder, TokenBatch, VectorCache
 from dmin.encoder.encoder import batches_by_length
+from dmin.encoder.opening import tunable
 from dmin.methods import FewShotMethod, TokenStates
 from dmin.methods.base import Inputs
 
@@ -71,7 +72,7 @@ class TextSource:
         self,
         texts: Sequence[str],
         rows: Iterable[int],
-        encoder: Encoder,
+        encoder: TextEncoder,
         *,
         frozen: bool,
         kind: Inputs = "vectors",
@@ -88,7 +89,7 @@ class TextSource:
         self._table: EncodedTexts | None = None
         if frozen and kind == "vectors":
             encode = encoder.encode if cache is None else lambda t, **o: cache.encode(encoder, t, **o)
-            vectors = torch.from_numpy(encode(chosen, show_progress=show)).to(encoder.network.device)
+            vectors = torch.from_numpy(encode(chosen, show_progress=show)).to(encoder.device)
             self._table = VectorTable(self.size, self.rows, vectors)
         elif frozen:
             self._table = self._encode_now(show=show)
@@ -119,15 +120,15 @@ class TextSource:
         if isinstance(self._table, VectorTable):
             return self._table.at(rows)
         ids = self.token_ids(rows)
-        return torch.from_numpy(self.encoder.encode_ids(ids)).to(self.encoder.network.device)
+        return torch.from_numpy(tunable(self.encoder).encode_ids(ids)).to(self.encoder.device)
 
     def _encode_now(self, rows: Sequence[int] | None = None, *, show: bool = False) -> EncodedTexts:
         chosen = self.rows if rows is None else rows
         ids = [self._tokens[row] for row in chosen]
         if self.kind == "vectors":
-            vectors = torch.from_numpy(self.encoder.encode_ids(ids, show_progress=show))
-            return VectorTable(self.size, chosen, vectors.to(self.encoder.network.device))
-        states = self.encoder.token_states(ids, show_progress=show)
+            vectors = torch.from_numpy(tunable(self.encoder).encode_ids(ids, show_progress=show))
+            return VectorTable(self.size, chosen, vectors.to(self.encoder.device))
+        states = tunable(self.encoder).token_states(ids, show_progress=show)
         return TokenTable(dict(zip(chosen, states, strict=True)))
 
 

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dmin.encoder import Encoder, EncoderNetwork
+from dmin.encoder import EncoderNetwork, TextEncoder
+from dmin.encoder.opening import tunable
 from dmin.methods.base import unit
 from dmin.threads import one_thread
 from dmin.training.checkpoint import Checkpoint
@@ -124,11 +125,16 @@ class BaseKnowledge:
 
 
 def train_stage1(
-    config: TrainConfig, task: Task, source: TextSource, encoder: Encoder, loop: Loop, resumed: Checkpoint | None = None
+    config: TrainConfig,
+    task: Task,
+    source: TextSource,
+    encoder: TextEncoder,
+    loop: Loop,
+    resumed: Checkpoint | None = None,
 ) -> BaseKnowledge:
     """Train the base classifier and hand over its memory."""
     accelerator = loop.accelerator
-    tuned = encoder.network if config.tune != "none" else None
+    tuned = tunable(encoder).network if config.tune != "none" else None
     network = BaseClassifier(
         tuned, len(task.base_classes), encoder.width, seed=config.seed, bf16=wants_bf16(config, encoder)
     ).to(accelerator.device)

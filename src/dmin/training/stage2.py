@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from dmin.data import Corpus, Episode, EpisodeList, EpisodeSampler, VariedSampler
-from dmin.encoder import Encoder, EncoderNetwork
+from dmin.encoder import EncoderNetwork, TextEncoder
+from dmin.encoder.opening import tunable
 from dmin.methods import EpisodeTensors, FewShotMethod, name_weight, prepared_scoring, score_prepared
 from dmin.threads import one_thread
 from dmin.training.checkpoint import Checkpoint, LoopState
@@ -204,7 +205,7 @@ def train_stage2(
     config: TrainConfig,
     task: Task,
     source: TextSource,
-    encoder: Encoder,
+    encoder: TextEncoder,
     method: FewShotMethod,
     loop: Loop,
     resumed: Checkpoint | None = None,
@@ -213,7 +214,8 @@ def train_stage2(
     tuned = config.tune != "none" and not method.traits.freezes_encoder
     if not tuned and not source.frozen:  # the encoder is frozen from here on: encode every text once
         source = TextSource(task.texts, source.rows, encoder, frozen=True, kind=source.kind)
-    network = EpisodeNetwork(encoder.network if tuned else None, method, bf16=tuned and wants_bf16(config, encoder))
+    learning = tunable(encoder).network if tuned else None
+    network = EpisodeNetwork(learning, method, bf16=tuned and wants_bf16(config, encoder))
     network.to(loop.accelerator.device)
     stage = MetaStage(
         network, source, task.sampler, task.validation, task.base_rows, config.stage2, loop.accelerator,

@@ -21,7 +21,9 @@ from dmin.data import (
     load_corpus,
 )
 from dmin.data.readers import read_corpus
-from dmin.encoder import Encoder
+from dmin.encoder import TextEncoder
+from dmin.encoder import open_encoder as open_named
+from dmin.encoder.opening import is_frozen
 from dmin.errors import ConfigError, DataError, unknown_name
 from dmin.methods import METHODS, LearnsNameWeight, create, method_class
 from dmin.methods.base import check_options
@@ -115,11 +117,17 @@ def open_corpus(config: TrainConfig) -> Corpus:
     return leave_out(corpus, texts) if texts else corpus
 
 
-def open_encoder(config: TrainConfig) -> Encoder:
+def open_encoder(config: TrainConfig) -> TextEncoder:
     """The encoder of a configuration, with the pooling that suits the method where the settings leave that open."""
     if config.encoder != BILSTM:
+        if is_frozen(config.encoder) and (config.tune != "none" or method_class(config.method).inputs != "vectors"):
+            asked = f"tune {config.tune}" if config.tune != "none" else f"method {config.method}"
+            raise ConfigError(
+                f"{asked}: the encoder {config.encoder!r} has no weights that torch loads; use tune none and a method on "
+                "vectors, or the encoder minilm"
+            )
         pooling = chosen_pooling(config)
-        return Encoder(config.encoder, pooling=pooling, max_length=config.max_length, device=config.device)
+        return open_named(config.encoder, pooling=pooling, max_length=config.max_length, device=config.device)
     if config.tune != "full":
         raise ConfigError(f"encoder {BILSTM} knows nothing before training: use --tune full")
     from dmin.encoder.bilstm import bilstm_encoder
@@ -135,6 +143,8 @@ def chosen_pooling(config: TrainConfig) -> str:
     method = method_class(config.method)
     if method.inputs == "tokens" and config.pooling == "layers":
         return "auto"  # it does not pool
+    if is_frozen(config.encoder):
+        return config.pooling  # a method's own choice is for encoders on torch
     return method.traits.pooling if config.pooling == "auto" and config.tune == "none" else config.pooling
 
 

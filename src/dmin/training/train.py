@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 import torch
 
-from dmin.encoder import Encoder, VectorCache
+from dmin.encoder import TextEncoder, VectorCache
+from dmin.encoder.opening import tunable
 from dmin.errors import ConfigError
 from dmin.methods import FewShotMethod, StartsFromStage1, create, method_class
 from dmin.methods.base import Inputs
@@ -50,7 +51,7 @@ class HeadTrainer:
 
     def __init__(
         self,
-        encoder: Encoder,
+        encoder: TextEncoder,
         loop: Loop,
         config: TrainConfig,
         *,
@@ -60,7 +61,7 @@ class HeadTrainer:
     ) -> None:
         self.encoder, self.loop, self.start, self.several, self.show = encoder, loop, start, several, show
         if config.tune == "lora":
-            add_lora(encoder.network, config.seed)
+            add_lora(tunable(encoder).network, config.seed)
         self._knowledge: BaseKnowledge | None = None
         self._encoder_start: dict[str, Any] = {}  # the encoder's weights after stage 1, if they will change
         self._sources: dict[tuple[Inputs, tuple[str, ...], bool, bool], TextSource] = {}
@@ -72,7 +73,7 @@ class HeadTrainer:
             source = self.source(learning, task, "vectors", TRAINING_PARTS)
             self._knowledge = train_stage1(learning, task, source, self.encoder, self.loop, resumed)
             if self.several and config.tune != "none":
-                self._encoder_start = copy.deepcopy(self.encoder.network.state_dict())
+                self._encoder_start = copy.deepcopy(tunable(self.encoder).network.state_dict())
         return self._knowledge
 
     def train(self, config: TrainConfig, task: Task, resumed: Checkpoint | None = None) -> tuple[FewShotMethod, int]:
@@ -86,7 +87,7 @@ class HeadTrainer:
         in_stage2 = resumed is not None and resumed.state.stage == 2
         knowledge = None if in_stage2 else self.learn_base(config, task, resumed)
         if self._encoder_start:
-            self.encoder.network.load_state_dict(self._encoder_start)
+            tunable(self.encoder).network.load_state_dict(self._encoder_start)
             self.encoder.refresh()
         method = build_head(config, task, self.encoder.width, knowledge)
         episodes = 0
@@ -117,7 +118,7 @@ class HeadTrainer:
     def merge_adapters(self, config: TrainConfig) -> None:
         """End the training of the encoder: with tune lora, it is a plain encoder again."""
         if config.tune == "lora":
-            merge_lora(self.encoder.network)
+            merge_lora(tunable(self.encoder).network)
         self.encoder.refresh()
 
     def _store_encoder(self, in_stage2: bool) -> None:
@@ -126,9 +127,9 @@ class HeadTrainer:
         if store is None:
             return
         if in_stage2:
-            store.load_encoder(self.encoder.network)
+            store.load_encoder(tunable(self.encoder).network)
         elif self.loop.accelerator.is_main_process:
-            store.save_encoder(self.encoder.network)
+            store.save_encoder(tunable(self.encoder).network)
         self.encoder.refresh()
 
 
@@ -214,7 +215,7 @@ class Trainer:
 
         def encode(texts: Sequence[str]) -> torch.Tensor:
             found = encoder.encode(texts) if cache is None else cache.encode(encoder, texts)
-            return torch.from_numpy(found).to(encoder.network.device)
+            return torch.from_numpy(found).to(encoder.device)
 
         task, config = self.task, self.config
         held = task.base_texts.held_out

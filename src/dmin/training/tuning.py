@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from dmin.encoder import Encoder, EncoderNetwork
+from dmin.encoder import EncoderNetwork, TextEncoder
 from dmin.errors import ConfigError
 from dmin.training.config import TrainConfig
 
@@ -44,13 +44,13 @@ def merge_lora(network: EncoderNetwork) -> None:
     network.backbone = network.backbone.merge_and_unload()
 
 
-def wants_bf16(config: TrainConfig, encoder: Encoder) -> bool:
+def wants_bf16(config: TrainConfig, encoder: TextEncoder) -> bool:
     """Should the encoder learn in bfloat16? Raises a `ConfigError` where the settings ask for it and it cannot work."""
     if config.tune == "none" or config.precision == "float32":
         return False
     if config.precision == "auto":
-        return pays_bf16(encoder.network.device)
-    if breaks_on_bf16(encoder.network.device):
+        return pays_bf16(torch.device(encoder.device))
+    if breaks_on_bf16(torch.device(encoder.device)):
         raise ConfigError(
             "precision bf16: this CPU announces matrix tiles that this system does not allow; use precision=float32, or "
             "set ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
