@@ -128,7 +128,7 @@ def assess(
     right, entries = best == truth, state.knowledge.classes
     keep_base, temperature = state.settings.keep_base, state.model.method.temperature
     found = Assessment(
-        classes=len(entries),
+        classes=len(entries) or len(labels),  # of a model that answers without examples: its own
         examples=sum(len(entry.examples) for entry in entries),
         texts=len(in_scope),
         quality=quality([labels[column] for column in truth], answers),
@@ -137,7 +137,7 @@ def assess(
         reliability=reliability(_confidence(cosines, state.probability_scale), right),
         uncalibrated=reliability(_confidence(cosines, temperature if temperature != 1.0 else PLAIN_SCALE), right),
         scores=top,
-        base_and_novel=_base_and_novel(right, truth >= len(entries)) if keep_base else None,
+        base_and_novel=_base_and_novel(right, truth >= len(entries)) if keep_base and entries else None,
         seconds=seconds,
     )
     others = [text for text, is_known in zip(test.texts, known, strict=True) if not is_known] + list(outside)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dmin.data import ClassSplit, Corpus, choose_split, load_corpus
+from dmin.errors import ConfigError
 from dmin.evaluation.protocol import EpisodeResults, MethodScorer, draw_episodes, encode_classes, run_episodes
 from dmin.model import TrainedModel, load_model
 from dmin.training import TrainConfig, load_config, open_corpus
@@ -61,6 +62,11 @@ def open_run(
     own_data = data is None or (config is not None and data == config.data)
     if config is not None and own_data:
         corpus = open_corpus(config)
+        if config.all_classes and split is None and split_seed is None:
+            raise ConfigError(
+                f"{folder} was trained on all its classes: none is left to test on; measure it on labelled texts with "
+                f"dmin assess --model {folder} --test FILE, or on the classes of another --data"
+            )
         if split is None and split_seed is None:
             split, split_seed = config.split, config.split_seed
         if split is None and split_sizes is None:

@@ -97,6 +97,19 @@ def model_folder(model: str | Path) -> Path:
     return folder / "model" if (folder / "model").is_dir() else folder
 
 
+def answers_own_classes(model: str | Path) -> bool:
+    """True where a folder or hub id holds a model that was trained with all_classes: it needs no examples."""
+    if not Path(model).expanduser().is_dir() and not is_hub_id(model):
+        return False
+    path = model_folder(model) / "head.json"
+    if not path.is_file():
+        return False
+    try:
+        return bool(read_json(path).get("trained_on", {}).get("all_classes"))
+    except (DataError, AttributeError):
+        return False  # loading it says what is wrong
+
+
 def load_model(model: str | Path, *, device: str | None = None, backend: str = "torch") -> TrainedModel:
     """Load a run folder (or its `model/`) or a hub id, checking that the head was trained with the encoder.
 

@@ -96,6 +96,9 @@ class TrainConfig(_Settings):
     split_sizes: tuple[int, int, int] | None = Field(
         default=None, description="train, valid and test classes of a drawn split"
     )
+    all_classes: bool = Field(
+        default=False, description="hold no class back: the model answers all classes of the data, without examples"
+    )
     text_column: str = "text"
     label_column: str = "label"
     encoder: str = Field(default="default", description="embedded default, a folder, or a Hugging Face id")
