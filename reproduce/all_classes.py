@@ -86,7 +86,8 @@ def logistic(trainer: Trainer, test: Corpus, examples: dict[str, list[str]]) -> 
         vectors.append(trainer.encode(few))
         labels.append(torch.full((len(few),), number))
     every = LabelledVectors(torch.cat(vectors), torch.cat(labels))
-    return np.array(names)[logistic_answers(every, trainer.encode(test.texts))]
+    answers: np.ndarray[Any, Any] = np.array(names)[logistic_answers(every, trainer.encode(test.texts))]
+    return answers
 
 
 def interval(right: np.ndarray[Any, Any]) -> str:
