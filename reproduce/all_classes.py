@@ -3,6 +3,7 @@
     python reproduce/all_classes.py banking77 frozen OUT
     python reproduce/all_classes.py banking77 full OUT       fine-tuning of the encoder: minutes to hours on a CPU
     python reproduce/all_classes.py banking77 beside OUT     a fifth of the classes comes later, with five examples each
+    python reproduce/all_classes.py banking77 beside-0 OUT   the same without stage 2
 
 Trained on the texts of the set without the leaderboard's test texts, of which a tenth is held out to choose the epoch;
 measured on the leaderboard's test texts ($DMIN_DATA). Logistic regression learns from the held-out texts too.
@@ -29,7 +30,7 @@ from dmin.evaluation.own_classes import logistic_answers
 from dmin.training import Trainer, load_config
 from dmin.training.own_classes import LabelledVectors
 
-FULL = {"tune": "full", "stage2.episodes": 0, "stage1.epochs": 6, "stage1.encoder_learning_rate": 5e-5}
+FULL: dict[str, Any] = {"tune": "full", "stage2.episodes": 0, "stage1.epochs": 6, "stage1.encoder_learning_rate": 5e-5}
 LATER, EXAMPLES = 5, 5  # every fifth class comes later, with so many examples
 
 
@@ -38,12 +39,13 @@ def main(name: str, kind: str, out: Path) -> None:
     board = Path(os.environ["DMIN_DATA"]) / name / "leaderboard"
     test = read_corpus(board / "test.jsonl")
     corpus = leave_out(load_corpus(name), test.texts)
-    later = corpus.classes[::LATER] if kind == "beside" else ()
+    later = corpus.classes[::LATER] if kind.startswith("beside") else ()
     data = out / "data.jsonl"
     write_texts(data, corpus, set(later))
     settings: dict[str, Any] = {"data": str(data), "all_classes": True, "shot": 5, "device": "cpu"}
     started = time.perf_counter()
-    trainer = Trainer(load_config(overrides=settings | (FULL if kind == "full" else {})), out / "run", overwrite=True)
+    more: dict[str, Any] = {"full": FULL, "beside-0": {"stage2.episodes": 0}}.get(kind, {})
+    trainer = Trainer(load_config(overrides=settings | more), out / "run", overwrite=True)
     trainer.run()
     seconds = time.perf_counter() - started
     classifier = FewShotClassifier(out / "run", use_names=False, device="cpu")

@@ -1,6 +1,6 @@
 """The classes of a model that was trained with all_classes: their vectors, and the calibration of their cosines.
 
-Stage 1 learned a vector of each class before stage 2 changed the space of the head. Here these vectors learn once more,
+Stage 1 learned a vector of each class in another space than the head compares in. Here these vectors learn once more,
 with everything else frozen, so that `base_scores` answers as well as a classifier of these classes alone. No class is
 left over for the calibration: texts that were held out stand for new ones, and some classes at a time play the novel or the
 unknown ones.
