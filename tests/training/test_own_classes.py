@@ -15,6 +15,7 @@ from dmin.data import Corpus
 from dmin.errors import ConfigError, DataError
 from dmin.methods import create
 from dmin.model import answers_own_classes, load_model
+from dmin.model.card import model_card
 from dmin.training import Trainer, load_config
 from dmin.training.config import SupervisedSettings
 from dmin.training.own_classes import (
@@ -208,6 +209,11 @@ def test_it_is_saved_and_loaded(run: Path, tmp_path: Path) -> None:
     loaded = FewShotClassifier.load(tmp_path / "saved")
     assert np.array_equal(loaded.decision_function(texts), classifier.decision_function(texts))
     assert loaded.predict(texts).tolist() == classifier.predict(texts).tolist()
+
+
+def test_its_card_says_that_it_needs_no_examples(run: Path) -> None:
+    card = model_card(load_model(run).info)
+    assert "without examples" in card and "classifier.fit" not in card and "classifier.add_class" in card
 
 
 def test_training_can_be_resumed(run: Path) -> None:
