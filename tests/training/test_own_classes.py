@@ -177,6 +177,17 @@ def test_a_classifier_answers_at_once(run: Path) -> None:
     assert explained.nearest in WORDS and explained.examples == ()
 
 
+def test_whether_it_is_fitted_is_known_without_loading_or_fetching(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: Any, **options: Any) -> None:
+        raise AssertionError("nothing may be fetched or loaded")
+
+    monkeypatch.setattr("dmin.model.folder.fetch_folder", refuse)
+    monkeypatch.setattr("dmin.classifier.scoring.load_model", refuse)
+    assert FewShotClassifier(run).__sklearn_is_fitted__()
+    assert not FewShotClassifier("owner/name").__sklearn_is_fitted__()
+    assert not FewShotClassifier().__sklearn_is_fitted__()
+
+
 def test_classes_can_be_added_beside_its_own(run: Path) -> None:
     corpus = word_corpus()
     alone = FewShotClassifier(run, use_names=False).decision_function(corpus.texts)

@@ -85,7 +85,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _state: State  # the only thing that fit, add_class and the like change
 
     def __sklearn_is_fitted__(self) -> bool:
-        return bool(self._state.labels) if hasattr(self, "_state") else self._needs_no_fit()
+        if hasattr(self, "_state"):
+            return bool(self._state.labels)
+        return Path(self.model).is_dir() and self._needs_no_fit()  # (nothing is fetched to show an object)
 
     # Fitted attributes
 
