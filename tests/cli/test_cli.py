@@ -158,20 +158,6 @@ def test_show_settings(capsys: pytest.CaptureFixture[str]) -> None:
     assert "way: 7" in output and "epochs: 2" in output
 
 
-def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert run(["demo", "--episodes", "20"]) == 0
-    output = capsys.readouterr().out
-    assert output.count("->") == 5 and "nearest prototype" in output
-    names = {path.name for path in Path("runs/demo").iterdir()}
-    assert {"config.yaml", "metrics.jsonl", "checkpoints", "model", "summary.json", "report.html"} <= names
-    summary = json.loads(Path("runs/demo/summary.json").read_text())
-    assert len(summary["cells"]) == 8 and {cell["method"] for cell in summary["cells"]} == {"dmin-plus", "nearest"}
-    page = Path("runs/demo/report.html").read_text()
-    assert page.count("<svg") == 2 and "Learning curves" in page
-    assert run(["demo", "--episodes", "20"]) == 0  # again, over the first
-
-
 def test_a_method_tied_to_its_shot_is_evaluated_there(
     words_file: Path, tiny_encoder_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,6 +23,7 @@ from dmin.classifier.state import Settings, State
 from dmin.classifier.storage import load_state, push_state, save_state
 from dmin.encoder import FloatArray, TextEncoder
 from dmin.errors import DataError, unknown_name
+from dmin.model import answers_own_classes
 
 Examples = Mapping[Any, Sequence[str]] | Sequence[str]
 
@@ -41,7 +42,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             or folder of another encoder, or "precomputed": `X` then holds vectors [n, d].
         use_names: let the class's name take part as one more row: True, False, or "auto" (where labels are words).
         descriptions: a sentence for a label, in place of its name; a class may have nothing but that.
-        keep_base: classify over the trained model's base classes too.
+        keep_base: classify over the trained model's base classes too. A model that was trained with all_classes always
+            does, and answers without a fit.
         reject: refuse a text whose highest cosine lies below this: a number from -1 to 1, one for each label, or "auto"
             (learned from the examples and from out-of-scope texts; see `dmin.classifier.refusal`); None refuses nothing.
         unknown_label: the label of a refused text; examples that `fit` gets under it are out-of-scope texts, of no class.
@@ -84,7 +86,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _state: State  # the only thing that fit, add_class and the like change
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_state") and bool(self._state.labels)
+        if hasattr(self, "_state"):
+            return bool(self._state.labels)
+        return Path(self.model).is_dir() and self._needs_no_fit()  # (nothing is fetched to show an object)
 
     # Fitted attributes
 
@@ -92,7 +96,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def state_(self) -> State:
         """One frozen snapshot of everything that answers are made from."""
         if not hasattr(self, "_state"):
-            raise NotFittedError("the classifier knows no class yet: call fit, or add_class")
+            if not self._needs_no_fit():
+                raise NotFittedError("the classifier knows no class yet: call fit, or add_class")
+            self.open()
         return self._state.refusing(self.reject, self.unknown_label, self.outside)
 
     @property
@@ -259,7 +265,12 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # Inside
 
     def _settings(self) -> Settings:
-        return Settings(**{name: getattr(self, name) for name in Settings.__dataclass_fields__})
+        settings = Settings(**{name: getattr(self, name) for name in Settings.__dataclass_fields__})
+        return replace(settings, keep_base=True) if self._needs_no_fit() else settings
+
+    def _needs_no_fit(self) -> bool:
+        """True for a model that answers its own classes."""
+        return self.encoder is None and answers_own_classes(self.model)
 
     def _precomputed(self) -> bool:
         """Vectors are given in place of texts: as at the fit, if there was one."""

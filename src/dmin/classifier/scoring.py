@@ -48,6 +48,7 @@ class Model:
     own: Encode | None = None
     base_classes: tuple[str, ...] = ()
     calibration: Calibration | None = None
+    own_classes: bool = False  # trained with all_classes: its base classes are answered, with or without others
 
     @property
     def device(self) -> torch.device:
@@ -170,7 +171,8 @@ def open_model(model: str | Path, encoder: Encode | str | None, device: str | No
     if isinstance(method, LimitsSupport):
         method.limit_support(info.shot)
     calibration = Calibration.from_dict(info.calibration) if info.calibration else None
-    return Model(method, trained.encoder, None, info.base_classes, calibration)
+    own_classes = bool(info.trained_on.get("all_classes"))
+    return Model(method, trained.encoder, None, info.base_classes, calibration, own_classes)
 
 
 def head_digest(method: FewShotMethod) -> str:

@@ -148,6 +148,8 @@ class State:
         """The threshold that reject="auto" finds for these classes; None where the model's own cut is used."""
         if not isinstance(self.settings.reject, str):
             return None
+        if self.model.own_classes and self.model.calibration and self.settings.outside is None and not self.unknown:
+            return None  # the few examples of added classes say little about the texts of the model's own
         given = [] if self.settings.outside is None else [self.vectors(self.settings.outside)]
         if self.unknown:
             given.append(self.model.vectors(self.unknown, self.knowledge.width))
@@ -156,7 +158,8 @@ class State:
     @property
     def limits(self) -> NDArray[np.float64]:
         """For each column the cosine below which a text is refused, [C]; minus infinity where nothing is."""
-        sizes = [len(entry.examples) for entry in self.knowledge.classes] + [1] * len(self.base_classes)
+        sizes = [len(entry.examples) for entry in self.knowledge.classes]
+        sizes += [max(1, round(self.knowledge.mean_size))] * len(self.base_classes)  # as their offset is
         return column_limits(self.settings.reject, self.threshold, self.model.calibration, self.labels, sizes)
 
     @property

@@ -173,9 +173,10 @@ def open_classifier(
     device: str | None = None,
     backend: str = "auto",
 ) -> FewShotClassifier:
-    """Fit a classifier on a file of examples, or load a saved one, which has examples of its own."""
+    """Fit a classifier on a file of examples, or open one that needs none: saved, or trained with --all-classes."""
     from dmin.classifier import FewShotClassifier
     from dmin.data.readers import read_corpus
+    from dmin.model import answers_own_classes
 
     threshold = reject_value(reject)
     if (Path(model) / "classifier.json").is_file():
@@ -185,12 +186,12 @@ def open_classifier(
         if threshold is not None:
             loaded.set_params(reject=threshold, unknown_label=unknown)
         return loaded
-    if examples is None:
-        raise ConfigError("--examples is needed: a file of examples for each class")
+    if examples is None and not answers_own_classes(model):
+        raise ConfigError(
+            "--examples is needed: a file of examples for each class (a model trained with --all-classes needs none)"
+        )
     columns = {"text_column": text_column, "label_column": label_column, "encoding": encoding}
-    corpus = read_corpus(examples, fallback=fallback, **columns)
-    if threshold is not None and unknown in corpus.by_class:
-        raise ConfigError(f"--unknown {unknown!r}: a class has this name too; give refused texts another label")
+    corpus = read_corpus(examples, fallback=fallback, **columns) if examples else None
     classifier = FewShotClassifier(
         model,
         use_names="auto" if names is None else names,
@@ -200,7 +201,9 @@ def open_classifier(
         device=device,
         backend=backend,
     )
-    return classifier.fit(corpus.examples)
+    if threshold is not None and unknown in (corpus.by_class if corpus else classifier.base_classes_):
+        raise ConfigError(f"--unknown {unknown!r}: a class has this name too; give refused texts another label")
+    return classifier.fit(corpus.examples) if corpus else classifier.open()
 
 
 def is_main_process() -> bool:

@@ -161,7 +161,7 @@ def assess(
     entries, keep_base, temperature = state.knowledge.classes, state.settings.keep_base, state.model.method.temperature
     truth = [scored.labels[column] for column in scored.truth]
     found = Assessment(
-        classes=len(entries),
+        classes=len(entries) or len(scored.labels),  # of a model that answers without examples: its own
         examples=sum(len(entry.examples) for entry in entries),
         texts=len(scored.texts),
         quality=quality(truth, [answer.answer for answer in answers if answer.in_scope]),
@@ -172,7 +172,7 @@ def assess(
             _confidence(scored.cosines, temperature if temperature != 1.0 else PLAIN_SCALE), scored.right
         ),
         scores=scored.top,
-        base_and_novel=_base_and_novel(scored.right, scored.truth >= len(entries)) if keep_base else None,
+        base_and_novel=_base_and_novel(scored.right, scored.truth >= len(entries)) if keep_base and entries else None,
         seconds=seconds,
         refusing=state.settings.reject is not None,
         curve=curve,

@@ -64,6 +64,11 @@ def open_run(
     own_data = data is None or (config is not None and data == config.data)
     if config is not None and own_data:
         corpus = open_corpus(config)
+        if config.all_classes and split is None and split_seed is None:
+            raise ConfigError(
+                f"{folder} was trained on all its classes: none is left to test on; measure it on labelled texts with "
+                f"dmin assess --model {folder} --test FILE, or on the classes of another --data"
+            )
         if split is None and split_seed is None:
             split, split_seed = config.split, config.split_seed
         if split is None and split_sizes is None:

@@ -15,6 +15,17 @@ from dmin.methods import method_class
 from dmin.model.head_file import HeadInfo
 
 _SHOWN = 12
+_OPEN = '```python\nfrom dmin import FewShotClassifier\n\nclassifier = FewShotClassifier("this/folder")\n'
+_FROM_EXAMPLES = (
+    "Give it a few examples of each class and it classifies; nothing is trained at that moment.\n\n"
+    f'{_OPEN}classifier.fit({{"refund": ["I want my money back"], "parcel": ["where is my order"]}})\n'
+    'classifier.predict(["please return what I paid"])\n```\n'
+)
+_OWN_CLASSES = (
+    "It answers the classes that it was trained on, without examples; others can be added beside them.\n\n"
+    f'{_OPEN}classifier.predict(["please return what I paid"])\n'
+    'classifier.add_class("gift_wrapping", ["can you wrap it as a present"])\n```\n'
+)
 
 
 def model_card(info: HeadInfo, cells: list[Mapping[str, Any]] | None = None, notes: str = "") -> str:
@@ -27,12 +38,7 @@ def model_card(info: HeadInfo, cells: list[Mapping[str, Any]] | None = None, not
     parts = [
         "---\nlibrary_name: dmin\npipeline_tag: text-classification\ntags: [few-shot, text-classification, dmin]\n---\n",
         f"# {title}, a few-shot text classifier\n",
-        "Give it a few examples of each class and it classifies; nothing is trained at that moment.\n",
-        (
-            '```python\nfrom dmin import FewShotClassifier\n\nclassifier = FewShotClassifier("this/folder")\n'
-            'classifier.fit({"refund": ["I want my money back"], "parcel": ["where is my order"]})\n'
-            'classifier.predict(["please return what I paid"])\n```\n'
-        ),
+        _OWN_CLASSES if info.trained_on.get("all_classes") else _FROM_EXAMPLES,
         (
             f"## Trained on\n\n{trained}\n- method: {info.method}, options {_value(info.options)}\n"
             f"- {len(info.base_classes)} base classes: {names}\n"

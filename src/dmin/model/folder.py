@@ -14,12 +14,13 @@ from safetensors import SafetensorError
 from dmin.encoder import TextEncoder, open_encoder
 from dmin.encoder.onnx import EXPORTS
 from dmin.encoder.opening import encoder_beside
-from dmin.errors import DminError, ModelError, StorageError, one_line
+from dmin.errors import DataError, DminError, ModelError, StorageError, one_line
 from dmin.files import (
     MANIFEST,
     check_finite,
     listed_files,
     new_folder,
+    read_json,
     read_tensors,
     reading_folder,
     user_path,
@@ -129,6 +130,19 @@ def model_folder(model: str | Path) -> Path:
             raise ModelError(f"no such run or model folder: {folder}")
         folder = fetch_folder(str(model))
     return folder / "model" if (folder / "model").is_dir() else folder
+
+
+def answers_own_classes(model: str | Path) -> bool:
+    """True where a folder or hub id holds a model that was trained with all_classes: it needs no examples."""
+    if not user_path(model).is_dir() and not is_hub_id(model):
+        return False
+    path = model_folder(model) / HEAD
+    if not path.is_file():
+        return False
+    try:
+        return bool(read_json(path).get("trained_on", {}).get("all_classes"))
+    except (DataError, AttributeError):
+        return False  # loading it says what is wrong
 
 
 def load_model(model: str | Path, *, device: str | None = None, backend: str = "auto") -> TrainedModel:

@@ -105,6 +105,9 @@ class TrainConfig(_Settings):
     split_sizes: tuple[int, int, int] | None = Field(
         default=None, description="train, valid and test classes of a drawn split"
     )
+    all_classes: bool = Field(
+        default=False, description="hold no class back: the model answers all classes of the data, without examples"
+    )
     text_column: str = "text"
     label_column: str = "label"
     encoding: str = Field(default="utf-8", description="of text files")

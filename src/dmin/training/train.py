@@ -23,6 +23,7 @@ from dmin.training.checkpoint import Checkpoint, CheckpointStore
 from dmin.training.config import TrainConfig
 from dmin.training.loop import Loop
 from dmin.training.metrics import MetricLog
+from dmin.training.own_classes import LabelledVectors, calibrate_own_classes, fit_own_classes
 from dmin.training.run_folder import CHECKPOINTS, METRICS, MODEL, begin, check_folder
 from dmin.training.sources import TextSource, source_kind
 from dmin.training.stage1 import BaseKnowledge, train_stage1
@@ -193,7 +194,8 @@ class Trainer:
             loop.log.rewind(*((resumed.state.stage, resumed.state.step) if resumed else (0, 0)))
         method, _ = trainer.train(config, task, resumed)
         trainer.merge_adapters(config)
-        model = TrainedModel(self.encoder, method, replace(self._info(), calibration=self._calibration(method)))
+        calibration = self._own_classes(method) if config.all_classes else self._calibration(method)
+        model = TrainedModel(self.encoder, method, replace(self._info(), calibration=calibration))
         if accelerator.is_main_process:
             save_model(self.out / MODEL, model)
         accelerator.wait_for_everyone()
@@ -210,21 +212,31 @@ class Trainer:
 
     def _calibration(self, method: FewShotMethod) -> dict[str, Any] | None:
         """Calibrate the head on the validation classes."""
-        cache = VectorCache() if self.config.tune == "none" else None
-        encoder = self.encoder
-
-        def encode(texts: Sequence[str]) -> torch.Tensor:
-            found = encoder.encode(texts) if cache is None else cache.encode(encoder, texts)
-            return torch.from_numpy(found).to(encoder.device)
-
-        task, config = self.task, self.config
-        held = task.base_texts.held_out
-        found = calibrate(method, task.corpus, task.split, encode, config.seed, held[:: max(1, len(held) // 1000)])
+        task, held = self.task, self.task.base_texts.held_out
+        base = held[:: max(1, len(held) // 1000)]
+        found = calibrate(method, task.corpus, task.split, self.encode, self.config.seed, base)
         return found.as_dict() if found else None
+
+    def _own_classes(self, method: FewShotMethod) -> dict[str, Any]:
+        """With all_classes: fit the vectors of the classes in the head's space, and calibrate on held-out texts."""
+        task, config = self.task, self.config
+        train = LabelledVectors.of(task.corpus, task.base_texts.train, self.encode)
+        held = LabelledVectors.of(task.corpus, task.base_texts.held_out, self.encode)
+        fit_own_classes(method, train, held, config.stage1, config.seed)
+        found = calibrate_own_classes(method, train, held, config.seed)
+        return found.as_dict()
+
+    def encode(self, texts: Sequence[str]) -> torch.Tensor:
+        """Vectors [n, d] by the encoder as it is now; those of a frozen one are cached."""
+        frozen = self.config.tune == "none"
+        found = VectorCache().encode(self.encoder, texts) if frozen else self.encoder.encode(texts)
+        return torch.from_numpy(found).to(self.encoder.device)
 
     def _info(self) -> HeadInfo:
         config, encoder, task = self.config, self.encoder, self.task
         trained_on = {"data": task.corpus.name, "split": task.split_name, "tune": config.tune, "seed": config.seed}
+        if config.all_classes:
+            trained_on["all_classes"] = True
         if config.exclude:
             trained_on["exclude"] = ["/".join(Path(file).parts[-3:]) for file in config.exclude]
         return HeadInfo(
