@@ -98,7 +98,7 @@ def test_a_failed_fit_does_not_stand_in_the_way() -> None:
     other = FewShotClassifier("nearest", device="cpu").fit(EXAMPLES).set_params(model="default")
     with pytest.raises(DataError):
         other.fit({"a": []})
-    assert other.fit(EXAMPLES).state_.model.method.name == "dmin-plus"
+    assert other.fit(EXAMPLES).state_.model.method.name == "adaptive"
 
 
 def test_one_string_is_not_a_list_of_letters() -> None:

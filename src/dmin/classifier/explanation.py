@@ -17,26 +17,35 @@ from dmin.errors import DataError, printable
 
 LEAST_DIFFERENCE = 0.0005  # of two cosines that are printed with three digits
 
+OTHERS_SHOWN = 5  # examples of other classes that an explanation names
+NOTHING = 1e-5  # a share that is rounding
+
 
 @dataclass(frozen=True)
 class Answer:
     """The answer to one text."""
 
     label: Any  # what predict answers: the class, or the unknown label
-    score: float  # cosine of the nearest class
+    score: float  # cosine of the nearest class, which refusal goes by
     probability: float  # of the nearest class
     refused: bool
-    top: tuple[tuple[Any, float], ...]  # the most similar classes with their cosines, best first
+    top: tuple[tuple[Any, float], ...]  # the most likely classes with their deciding scores, best first
+
+    @property
+    def decision(self) -> float:
+        """The deciding score of the nearest class, as in `decision_function`."""
+        return self.top[0][1]
 
 
 @dataclass(frozen=True)
 class Share:
-    """The share that one example (or the name) of a class has in its score."""
+    """The share that one example (or a name) has in the score of the nearest class."""
 
     text: str
-    share: float  # exact: the shares of a class add up to its score; NaN where a method cannot tell
-    without: float  # the class's score if it were not there
+    share: float  # exact: all shares add up to the score; NaN where a method cannot tell
+    without: float  # the class's score if it were not there; NaN for rows that are not its own
     is_name: bool = False
+    label: Any = None  # the class that the row belongs to; None for several rows together
 
 
 @dataclass(frozen=True)
@@ -46,17 +55,18 @@ class Explanation:
     text: str
     label: Hashable  # what predict answers: the class, or the unknown label
     nearest: Hashable  # the class with the highest score
-    score: float  # its raw similarity
+    score: float  # its deciding score
     runner_up: Hashable | None
     runner_up_score: float | None
-    threshold: float | None  # below which the text is refused
-    examples: tuple[Share, ...]  # of the nearest class, largest share first
+    threshold: float | None  # the cosine below which the text is refused
+    examples: tuple[Share, ...]  # of the nearest class, largest share first; then of other classes, where they have one
     memory: tuple[tuple[str, float], ...] = ()  # base classes that shaped the nearest class's vectors, with weights
+    cosine: float = float("nan")  # of the nearest class
 
     def as_dict(self) -> dict[str, Any]:
         """As plain values."""
         return {
-            "text": self.text, "label": self.label, "nearest": self.nearest, "score": self.score,
+            "text": self.text, "label": self.label, "nearest": self.nearest, "score": self.score, "cosine": self.cosine,
             "runner_up": self.runner_up, "runner_up_score": self.runner_up_score, "threshold": self.threshold,
             "examples": [{name: _number(value) for name, value in asdict(share).items()} for share in self.examples],
             "memory": [[name, weight] for name, weight in self.memory],
@@ -74,15 +84,16 @@ class Explanation:
         )
 
     def __str__(self) -> str:
-        refused = (
-            "" if self.threshold is None or self.score >= self.threshold else f" (refused: below {self.threshold:.2f})"
-        )
+        refused = ""
+        if self.threshold is not None and self.cosine < self.threshold:
+            refused = f" (refused: cosine {self.cosine:.2f} below {self.threshold:.2f})"
         nearest = printable(self.nearest)
         lines = [f"{self.text!r} -> {printable(self.label)}   score {self.score:.3f} of {nearest}{refused}"]
         if self.runner_up is not None:
             lines.append(f"  runner-up: {printable(self.runner_up)} ({self.runner_up_score:.3f})")
         for share in self.examples:
             kind = "name" if share.is_name else "example"
+            kind += f" of {share.label}" if share.label not in (None, self.nearest) else ""
             alone = "" if math.isnan(share.without) else f"   (without it: {share.without:.3f})"
             lines.append(f"  {_share(share.share)}  {kind}: {printable(share.text)}{alone}")
         if self.memory:
@@ -92,7 +103,7 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         lines = "".join(
-            f"<tr><td>{_share(share.share)}</td><td>{share.without:.3f}</td>"
+            f"<tr><td>{_share(share.share)}</td><td>{'' if math.isnan(share.without) else f'{share.without:.3f}'}</td>"
             f"<td>{'<i>name</i> ' if share.is_name else ''}{_html(share.text)}</td></tr>"
             for share in self.examples
         )
@@ -109,52 +120,82 @@ class Explanation:
 
 
 def answer_texts(state: State, X: Sequence[Any], k: int = 1) -> list[Answer]:  # noqa: N803 (scikit-learn's name)
-    """Label, cosine, probability and the k most similar classes of each text, from one state."""
+    """Label, cosine, probability and the k most likely classes of each text, from one state."""
     if k < 1:
         raise DataError(f"k={k}: at least 1 is needed")
-    cosines = state.cosines(state.vectors(X))  # [L, C]
-    probabilities = state.probabilities(cosines)  # [L, C]
-    order = np.argsort(-cosines, axis=1, kind="stable")[:, :k]  # [L, k]
+    vectors = state.vectors(X)  # [L, d]
+    cosines = state.cosines(vectors)  # [L, C]
+    scores = state.scores(vectors, cosines)  # [L, C]
+    probabilities = state.probabilities(scores)  # [L, C]
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]  # [L, k]
     labels, limits = state.labels, state.limits
     answers = []
     for text, columns in enumerate(order):
         best = columns[0]
-        top = tuple((labels[column], float(cosines[text, column])) for column in columns)
+        top = tuple((labels[column], float(scores[text, column])) for column in columns)
         refused = bool(cosines[text, best] < limits[best])
         label = state.refused_label if refused else labels[best]
-        answers.append(Answer(label, top[0][1], float(probabilities[text, best]), refused, top))
+        answers.append(Answer(label, float(cosines[text, best]), float(probabilities[text, best]), refused, top))
     return answers
 
 
 def explain_text(state: State, text: Any) -> Explanation:
     """The decision for one text, with each example's exact share of the winning score, from one state."""
     query = state.vectors([text])  # [1, d]
-    scores = state.cosines(query)[0]  # [C]
+    cosines = state.cosines(query)  # [1, C]
+    scores = state.scores(query, cosines)[0]  # [C]
     labels = state.labels
     order = np.argsort(-scores, kind="stable")
     best, runner = int(order[0]), int(order[1]) if len(order) > 1 else None
-    limit = float(state.limits[best])
+    limit, cosine = float(state.limits[best]), float(cosines[0, best])
     entry = state.knowledge.by_label.get(labels[best])
+    shares: tuple[Share, ...] = ()
+    if entry is not None:
+        shares = _shares(state, entry, query) if state.model.head is None else _head_shares(state, best, query)
     return Explanation(
         text=str(text),
-        label=state.refused_label if scores[best] < limit else labels[best],
+        label=state.refused_label if cosine < limit else labels[best],
         nearest=labels[best],
         score=float(scores[best]),
         runner_up=labels[runner] if runner is not None else None,
         runner_up_score=float(scores[runner]) if runner is not None else None,
         threshold=limit if limit > -np.inf else None,
-        examples=_shares(state, entry, query) if entry is not None else (),
+        examples=shares,
         memory=state.model.memory_of(entry) if entry is not None else (),
+        cosine=cosine,
     )
 
 
 def _shares(state: State, entry: ClassSupport, query: Tensor) -> tuple[Share, ...]:
     parts, without = state.model.shares(entry, query, state.knowledge.name_weight)
     shares = [
-        Share(text, float(parts[row]), without[row], entry.named and row == len(entry.texts) - 1)
+        Share(text, float(parts[row]), without[row], entry.named and row == len(entry.texts) - 1, entry.label)
         for row, text in enumerate(entry.texts)
     ]
     return tuple(sorted(shares, key=lambda share: -share.share))
+
+
+def _head_shares(state: State, column: int, query: Tensor) -> tuple[Share, ...]:
+    """Shares of the adaptive head: the class's own rows, the others that count most, and the rest together."""
+    parts, left, without = state.model.head_shares(column, query)
+    found: dict[int, list[Share]] = {}
+    at = 0
+    for place, entry in enumerate(state.knowledge.classes):
+        found[place] = [
+            Share(
+                text, float(parts[at + row]), without[row] if place == column else math.nan,
+                entry.named and row == len(entry.texts) - 1, entry.label,
+            )
+            for row, text in enumerate(entry.texts)
+        ]  # fmt: skip
+        at += len(entry.texts)
+    own = sorted(found.pop(column), key=lambda share: -share.share)
+    others = sorted((share for shares in found.values() for share in shares), key=lambda share: -abs(share.share))
+    others = [share for share in others if share.share]
+    shown, rest = others[:OTHERS_SHOWN], others[OTHERS_SHOWN:]
+    more = [Share(f"{len(rest)} more examples of other classes", sum(share.share for share in rest), math.nan)]
+    gone = [Share("unlabelled texts, and examples that were removed", left, math.nan)]
+    return (*own, *shown, *(more if rest else ()), *(gone if abs(left) > NOTHING else ()))
 
 
 def _share(share: float) -> str:

@@ -16,7 +16,7 @@ from dmin.classifier.check import SupportReport, examine
 from dmin.classifier.explanation import Answer, Explanation, answer_texts, explain_text
 from dmin.classifier.inputs import VectorText, check_label, label_array, read_examples
 from dmin.classifier.knowledge import ClassSupport, Knowledge
-from dmin.classifier.learning import extend_state, fit_state
+from dmin.classifier.learning import adapt_state, extend_state, fit_state, forget_class, forget_example, refit_state
 from dmin.classifier.locks import lock_of
 from dmin.classifier.refusal import Reject
 from dmin.classifier.state import Settings, State
@@ -36,10 +36,11 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     next call, `descriptions` at the next change, all other parameters at the next fit.
 
     Args:
-        model: "default" (the embedded encoder with the head that comes with the package), "nearest" (the embedded encoder
-            with nearest prototypes), the folder of a run or model, or a Hugging Face id.
-        encoder: in place of the model's encoder, with nearest prototypes: any callable `texts -> array [n, d]`, the name
-            or folder of another encoder, or "precomputed": `X` then holds vectors [n, d].
+        model: "default" (the adaptive head on the default encoder), "nearest" (nearest prototypes on it), "dmin-plus" (the
+            trained head that comes with the package, with its encoder), the folder of a run or model, or a Hugging Face id.
+        encoder: in place of the default encoder: the name of another one, with the adaptive head; or, with nearest
+            prototypes, a folder, a Hugging Face id, any callable `texts -> array [n, d]`, or "precomputed": `X` then holds
+            vectors [n, d]. model="adaptive" uses the adaptive head on these too.
         use_names: let the class's name take part as one more row: True, False, or "auto" (where labels are words).
         descriptions: a sentence for a label, in place of its name; a class may have nothing but that.
         keep_base: classify over the trained model's base classes too. A model that was trained with all_classes always
@@ -142,12 +143,35 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._state = self._current()
         return self
 
-    def fit(self, X: Examples, y: Iterable[Any] | None = None) -> Self:  # noqa: N803 (scikit-learn's name)
-        """Learn the classes from `{label: [texts]}`, or from texts `X` with labels `y`; what was known is replaced."""
+    def fit(
+        self,
+        X: Examples,  # noqa: N803 (scikit-learn's name)
+        y: Iterable[Any] | None = None,
+        *,
+        unlabelled: Sequence[str] | None = None,
+    ) -> Self:
+        """Learn the classes from `{label: [texts]}`, or from texts `X` with labels `y`; what was known is replaced.
+
+        Args:
+            X: the examples.
+            y: their labels, where `X` is no mapping.
+            unlabelled: texts of unknown class to learn from as well; see `adapt`.
+        """
         settings = self._settings()
         groups = read_examples(X, y, settings.precomputed)
         with lock_of(self):
-            self._state = fit_state(settings, groups, getattr(self, "_state", None))
+            state = fit_state(settings, groups, getattr(self, "_state", None))
+            self._state = state if unlabelled is None else adapt_state(state, unlabelled)
+        return self
+
+    def adapt(self, X: Sequence[str]) -> Self:  # noqa: N803
+        """Learn from texts whose classes are not known, beside the examples; the head is fitted anew to both.
+
+        Texts like those that will be asked for help most. Of more than 20,000 a sample is used. New texts gain as well, the
+        cosines that refusal goes by stay as they are, and `refit` takes it back.
+        """
+        with lock_of(self):
+            self._state = adapt_state(self._ready(), X)
         return self
 
     def partial_fit(self, X: Examples, y: Iterable[Any] | None = None, classes: Any = None) -> Self:  # noqa: N803
@@ -185,8 +209,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Remove a class."""
         with lock_of(self):
             self._class(label)
-            state = self._current()
-            self._state = replace(state, knowledge=state.knowledge.without(label))
+            self._state = forget_class(self._current(), label)
         return self
 
     def remove_example(self, label: Hashable, text: str) -> Self:
@@ -199,8 +222,16 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise unknown_name(f"example of {label!r}", text, entry.examples)
             if len(entry.texts) == 1:
                 raise DataError(f"{text!r} is the last example of {label!r}: use remove_class")
-            smaller = entry.without_row(entry.examples.index(text))
-            self._state = replace(state, knowledge=state.knowledge.replaced([smaller]))
+            self._state = forget_example(state, label, entry.examples.index(text))
+        return self
+
+    def refit(self) -> Self:
+        """Fit the head anew to all examples, as a fresh `fit` on them would; no text is encoded again.
+
+        Changes after a fit leave the scores of all other classes as they are. After many of them a refit is more accurate.
+        """
+        with lock_of(self):
+            self._state = refit_state(self._current())
         return self
 
     # Storage
@@ -231,21 +262,24 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return label_array([found.label for found in self.answer(X)])
 
     def answer(self, X: Sequence[str], k: int = 1) -> list[Answer]:  # noqa: N803
-        """Label, cosine, probability and the k most similar classes of each text, encoded once."""
+        """Label, cosine, deciding score, probability and the k most likely classes of each text, encoded once."""
         return answer_texts(self._ready(), X, k)
 
     def predict_proba(self, X: Sequence[str]) -> NDArray[np.float64]:  # noqa: N803
         """Probabilities of the classes, [texts, classes]; a refused text has them too."""
         state = self._ready()
-        return state.probabilities(state.cosines(state.vectors(X)))
+        return state.probabilities(state.scores(state.vectors(X)))
 
     def decision_function(self, X: Sequence[str]) -> FloatArray:  # noqa: N803
-        """The raw similarity (cosine) of each text to each class, [texts, classes]."""
+        """The deciding score of each text for each class, [texts, classes]; its largest is what `predict` answers.
+
+        With the default model it is a logit plus a weighted cosine; with "nearest" and trained models, the raw cosine.
+        """
         state = self._ready()
-        return state.cosines(state.vectors(X))
+        return state.scores(state.vectors(X))
 
     def predict_top_k(self, X: Sequence[str], k: int = 3) -> list[list[tuple[Any, float]]]:  # noqa: N803
-        """The k most similar classes of each text with their similarity, best first."""
+        """The k most likely classes of each text with their deciding scores, best first."""
         return [list(found.top) for found in self.answer(X, k)]
 
     def score(self, X: Sequence[str], y: Iterable[Any], sample_weight: Any = None) -> float:  # noqa: N803

@@ -1,4 +1,4 @@
-"""From examples to a new state. Nothing is trained: what is new is encoded, what is known is kept."""
+"""From examples to a new state: what is new is encoded, what is known is kept, the head is fitted or extended."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 
+from dmin.adaptive import learn_unlabelled
+from dmin.adaptive.unlabelled import MOST_TEXTS
+from dmin.classifier.fitting import SETTLED_CLASSES, extend_model, fit_model, remove_from_model
+from dmin.classifier.inputs import read_queries
 from dmin.classifier.knowledge import ClassSupport, Knowledge
 from dmin.classifier.refusal import check_reject_labels
 from dmin.classifier.scoring import Model
@@ -30,10 +35,10 @@ def fit_state(settings: Settings, groups: Mapping[Any, Sequence[str]], before: S
     names_on = names_take_part(settings, groups)
     if before is not None and before.settings.opens_like(settings):
         knowledge = Knowledge(name_weight=before.model.name_weight)
-        empty = State(settings, before.model, knowledge, names_on, unknown)
+        empty = State(settings, replace(before.model, head=None), knowledge, names_on, unknown)
     else:
         empty = replace(State.open(settings), names_on=names_on, unknown=unknown)
-    state = _learn(empty, groups)
+    state = replace(_learn(empty, groups), settled=True)
     check_reject_labels(settings.reject, state.labels)
     state.threshold  # noqa: B018 (found now, so that a fit which cannot find it fails and changes nothing)
     return state
@@ -92,7 +97,61 @@ def _learn(state: State, groups: Mapping[Any, Sequence[str]]) -> State:
             raise DataError(f"class {label!r} has no example and no description")
         names[label] = described.get(label) or (name_text(label) if state.names_on else None)
     learned = learn_classes(state.model, groups, names, state.knowledge)
-    return replace(state, knowledge=state.knowledge.replaced(learned))
+    knowledge = state.knowledge.replaced(learned)
+    if state.settled:
+        return replace(state, model=extend_model(state.model, state.knowledge, learned), knowledge=knowledge)
+    return _fitted(state, knowledge)
+
+
+def _fitted(state: State, knowledge: Knowledge) -> State:
+    """The state with these classes and a head fitted to them; settled once there are enough of them."""
+    settled = len(knowledge.classes) >= SETTLED_CLASSES
+    return replace(state, model=fit_model(state.model, knowledge), knowledge=knowledge, settled=settled)
+
+
+def refit_state(state: State) -> State:
+    """The state as a fresh fit on all of its examples would give it; no text is encoded again."""
+    if not state.knowledge.classes:
+        return state
+    knowledge = Knowledge(state.knowledge.classes, state.knowledge.name_weight)
+    return replace(_fitted(state, knowledge), settled=True)
+
+
+def adapt_state(state: State, texts: Sequence[Any]) -> State:
+    """The state after learning from unlabelled texts, at most 20,000, with the head fitted anew to all examples."""
+    if state.model.setup is None:
+        raise ConfigError(
+            f"unlabelled texts need the default head: a {state.model.method.name} model learns from examples alone"
+        )
+    texts = read_queries(texts, state.settings.precomputed)
+    if len(texts) > MOST_TEXTS:
+        chosen = np.sort(np.random.default_rng(0).permutation(len(texts))[:MOST_TEXTS])
+        texts = [texts[place] for place in chosen]
+    vectors = state.model.vectors(texts, state.knowledge.width).float().cpu().numpy()  # [m, d]
+    fitted = refit_state(state)
+    head = fitted.model.head
+    if head is None:
+        raise DataError("there is no class yet that unlabelled texts could be learned for: call fit first")
+    if head.dual is None and len(head.sizes) > 1:
+        warnings.warn(f"{len(head.sizes)} classes are too many to learn from unlabelled texts", stacklevel=4)
+    return replace(fitted, model=replace(fitted.model, head=learn_unlabelled(head, vectors)))
+
+
+def forget_class(state: State, label: Any) -> State:
+    """The state without a class."""
+    knowledge = state.knowledge.without(label)
+    if not state.settled:
+        return _fitted(state, knowledge)
+    return replace(state, model=remove_from_model(state.model, state.knowledge, label), knowledge=knowledge)
+
+
+def forget_example(state: State, label: Any, row: int) -> State:
+    """The state without one example of a class."""
+    smaller = state.knowledge.by_label[label].without_row(row)
+    knowledge = state.knowledge.replaced([smaller])
+    if not state.settled:
+        return _fitted(state, knowledge)
+    return replace(state, model=extend_model(state.model, state.knowledge, [smaller]), knowledge=knowledge)
 
 
 def learn_classes(
@@ -116,13 +175,15 @@ def learn_classes(
     }
     fresh = [(label, text) for label, texts in rows.items() for text in texts if (label, text) not in known]
     vectors = model.vectors([text for _, text in fresh], before.width)  # [n, d]
-    with torch.no_grad():
-        prepared = prepared_scoring(model.method).prepare(vectors)  # [n, d]
+    with torch.no_grad():  # the adaptive head keeps its rows itself
+        prepared = vectors if model.setup is not None else prepared_scoring(model.method).prepare(vectors)  # [n, d]
     known |= {key: (vectors[index], prepared[index]) for index, key in enumerate(fresh)}
     found = []
     for label, texts in rows.items():
-        vector, ready = zip(*(known[label, text] for text in texts), strict=True)
-        found.append(ClassSupport(label, tuple(texts), bool(names[label]), torch.stack(vector), torch.stack(ready)))
+        vector, ready = (torch.stack(parts) for parts in zip(*(known[label, text] for text in texts), strict=True))
+        found.append(
+            ClassSupport(label, tuple(texts), bool(names[label]), vector, vector if model.setup is not None else ready)
+        )
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,8 @@ import torch
 
 from dmin.classifier.knowledge import ClassSupport, Knowledge
 from dmin.classifier.scoring import Model
+
+CLASSES_AT_ONCE = 64  # whose examples are scored together, which bounds the memory
 
 
 @dataclass(frozen=True)
@@ -31,18 +33,24 @@ class LeftOut:
 @torch.no_grad()
 def leave_each_out(knowledge: Knowledge, model: Model, most: int | None = None) -> Iterator[LeftOut]:
     """Each example of the classes with two or more rows; with `most`, of so many classes drawn at random."""
-    columns = range(len(knowledge.classes))
+    columns = list(range(len(knowledge.classes)))
     if most is not None and len(columns) > most:
         columns = np.random.default_rng(0).permutation(len(columns))[:most].tolist()
-    for column in columns:
+    entries = knowledge.classes
+    columns = [column for column in columns if len(entries[column].texts) > 1 and entries[column].examples]
+    for at in range(0, len(columns), CLASSES_AT_ONCE):
+        yield from _leave_out(knowledge, model, columns[at : at + CLASSES_AT_ONCE])
+
+
+def _leave_out(knowledge: Knowledge, model: Model, columns: Sequence[int]) -> Iterator[LeftOut]:
+    """Each example of the classes of these columns, scored together."""
+    alone = len(knowledge.classes) < 2
+    examples = [(column, row) for column in columns for row in range(len(knowledge.classes[column].examples))]
+    queries = torch.stack([knowledge.classes[column].vectors[row] for column, row in examples])  # [n, d]
+    scores = model.cosines(queries, knowledge)  # [n, C]
+    scores[torch.arange(len(examples)), torch.tensor([column for column, _ in examples])] = -torch.inf
+    others, places = scores.max(dim=1)
+    for number, (column, row) in enumerate(examples):
         entry = knowledge.classes[column]
-        if len(entry.texts) < 2 or not entry.examples:
-            continue
-        queries = entry.vectors[: len(entry.examples)]  # [K, d]
-        scores = model.cosines(queries, knowledge)  # [K, C]
-        scores[:, column] = -torch.inf
-        others, places = scores.max(dim=1)
-        for row in range(len(entry.examples)):
-            own = model.without(entry, row, queries[row : row + 1], knowledge.name_weight)
-            alone = len(knowledge.classes) < 2
-            yield LeftOut(entry, row, own, float(others[row]), -1 if alone else int(places[row]))
+        own = model.without(entry, row, queries[number : number + 1], knowledge.name_weight, column)
+        yield LeftOut(entry, row, own, float(others[number]), -1 if alone else int(places[number]))

@@ -1,4 +1,4 @@
-"""Encoder and method of a classifier: texts to vectors, vectors to cosines."""
+"""Encoder and method of a classifier: texts to vectors, vectors to cosines and to the scores that decide."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from dmin.adaptive import Head
 from dmin.classifier.inputs import PRECOMPUTED, VectorText, safe_vectors
 from dmin.classifier.knowledge import ClassSupport, Knowledge
 from dmin.encoder import TextEncoder, open_encoder
@@ -28,27 +30,42 @@ from dmin.methods import (
     prepared_scoring,
     score_prepared,
 )
+from dmin.methods.adaptive import Adaptive
 from dmin.model import load_model, shipped_head
+from dmin.model.adaptive_head import NAME, AdaptiveSetup, adaptive_setup, knows_encoder
 from dmin.model.calibration import Calibration
 from dmin.threads import one_thread
 
 QUERY_BLOCK = 128  # queries scored at once; with `knowledge.BLOCK_ROWS` it bounds the memory of a prediction
 FEW_SCORES = 4096  # queries times classes: up to here one thread is as fast as two
 PLAIN_SCALE = 20.0  # of probabilities where nothing was calibrated
+SHIPPED = "dmin-plus"  # the name of the trained head that comes with the package
 
 Encode = Callable[[Sequence[str]], Any]
 
 
 @dataclass(frozen=True)
 class Model:
-    """An encoder (or the user's own in its place), a method, and the calibration of its cosines."""
+    """An encoder (or the user's own in its place), a method, and the calibration of its scores.
+
+    Args:
+        method: what scores; a stand-in where the adaptive head does.
+        encoder: None where `own` makes the vectors, or they are given.
+        own: the user's encoder.
+        base_classes: of a trained method with a memory.
+        calibration: from scores to probabilities and to refusals.
+        setup: of the adaptive head, where that is the method.
+        head: the adaptive head, fitted to the classes of one state; its columns are in their order.
+    """
 
     method: FewShotMethod
-    encoder: TextEncoder | None  # None: `own` makes the vectors, or they are given
+    encoder: TextEncoder | None
     own: Encode | None = None
     base_classes: tuple[str, ...] = ()
     calibration: Calibration | None = None
     own_classes: bool = False  # trained with all_classes: its base classes are answered, with or without others
+    setup: AdaptiveSetup | None = None
+    head: Head | None = None
 
     @property
     def device(self) -> torch.device:
@@ -86,12 +103,31 @@ class Model:
     @torch.no_grad()
     def cosines(self, query: Tensor, knowledge: Knowledge, *, keep_base: bool = False) -> Tensor:
         """Raw similarities [L, classes (+ base classes)]; many queries go part by part, classes block by block."""
+        if self.head is not None:
+            return torch.from_numpy(np.ascontiguousarray(self.head.cosines(self._rows(query))))
         columns = len(knowledge.classes) + (len(self.base_classes) if keep_base else 0)
         scores = query.new_empty(len(query), columns)
         with one_thread(query.device.type == "cpu" and len(query) * columns <= FEW_SCORES):
             for at in range(0, len(query), QUERY_BLOCK):
                 scores[at : at + QUERY_BLOCK] = self._part(query[at : at + QUERY_BLOCK], knowledge, keep_base)
         return check_scores(scores.float())
+
+    @torch.no_grad()
+    def scores(
+        self, query: Tensor, knowledge: Knowledge, cosines: Tensor | None = None, *, keep_base: bool = False
+    ) -> Tensor:
+        """The deciding scores [L, classes (+ base classes)]: the cosines, unless the adaptive head decides."""
+        if cosines is None:
+            cosines = self.cosines(query, knowledge, keep_base=keep_base)
+        if self.head is None:
+            return cosines
+        return torch.from_numpy(np.ascontiguousarray(self.head.scores(self._rows(query), cosines.numpy())))
+
+    def _rows(self, query: Tensor) -> Any:
+        """Vectors [L, d] as the adaptive head compares them."""
+        if self.head is None:
+            raise TypeError("the adaptive head is not fitted")
+        return self.head.view(query.float().cpu().numpy())
 
     def _part(self, query: Tensor, knowledge: Knowledge, keep_base: bool) -> Tensor:
         """The columns of each block put in their place, then the base classes."""
@@ -120,11 +156,27 @@ class Model:
         return parts, [self.without(entry, row, query, name_weight) for row in range(len(entry.texts))]
 
     @torch.no_grad()
-    def without(self, entry: ClassSupport, row: int, query: Tensor, name_weight: float) -> float:
-        """The cosine of a class with one query [1, d] if one of its rows were not there; NaN if it is the only one."""
+    def head_shares(self, column: int, query: Tensor) -> tuple[NDArray[np.float64], float, list[float]]:
+        """Of the adaptive head: every row's exact part [n] of a class's score, what else has a part, and the score without
+        each of the class's own rows.
+        """
+        if self.head is None:
+            raise TypeError("the adaptive head is not fitted")
+        asked, size = self._rows(query)[0], self.head.sizes[column]
+        without = [self.head.without(asked, column, row)[1] if size > 1 else float("nan") for row in range(size)]
+        return *self.head.shares(asked, column), without
+
+    @torch.no_grad()
+    def without(self, entry: ClassSupport, row: int, query: Tensor, name_weight: float, column: int = 0) -> float:
+        """The cosine of a class with one query [1, d] if one of its rows were not there; NaN if it is the only one.
+
+        The adaptive head needs the class's column too.
+        """
         rest = [index for index in range(len(entry.texts)) if index != row]
         if not rest:
             return float("nan")
+        if self.head is not None:
+            return self.head.without(self._rows(query)[0], column, row)[0]
         weights = entry.weights(name_weight)[rest].unsqueeze(0)
         score = score_prepared(self.method, entry.prepared[rest].unsqueeze(0), query, None, weights)
         return float(score[0, 0]) / self.method.temperature
@@ -157,14 +209,17 @@ def check_scores(scores: Tensor) -> Tensor:
 
 
 def open_model(model: str | Path, encoder: Encode | str | None, device: str | None, backend: str = "auto") -> Model:
-    """The model of a name: "default" (shipped), "nearest", the folder of a run or model, or a hub id."""
+    """The model of a name: "default", "adaptive", "nearest", "dmin-plus", the folder of a run or model, or a hub id."""
+    name = str(model)
     if encoder is not None:
-        return _plain_model(model, encoder, device, backend)
+        return _on_encoder(name, encoder, device, backend)
     if (Path(model) / "classifier.json").is_file():
-        raise ConfigError(f"{str(model)!r} is a saved classifier, not a model: FewShotClassifier.load({str(model)!r})")
-    if str(model) == "nearest":
-        return Model(_nearest(), open_encoder("minilm", device=device, backend=backend))
-    trained = load_model(shipped_head() if str(model) == "default" else model, device=device, backend=backend)
+        raise ConfigError(f"{name!r} is a saved classifier, not a model: FewShotClassifier.load({name!r})")
+    if name == "nearest":
+        return Model(_nearest(), open_encoder(device=device, backend=backend))
+    if name in ("default", NAME):
+        return _adaptive(open_encoder(device=device, backend=backend))
+    trained = load_model(shipped_head() if name == SHIPPED else model, device=device, backend=backend)
     method, info = trained.method, trained.info
     if method.inputs != "vectors":
         raise ConfigError(f"a {info.method} model cannot classify by itself: use dmin evaluate")
@@ -184,18 +239,29 @@ def head_digest(method: FewShotMethod) -> str:
     return digest.hexdigest()[:16]
 
 
-def _plain_model(model: str | Path, encoder: Encode | str, device: str | None, backend: str) -> Model:
-    """Nearest prototypes over an encoder of the user's choice."""
-    if str(model) not in ("default", "nearest"):
+def _on_encoder(model: str, encoder: Encode | str, device: str | None, backend: str) -> Model:
+    """The adaptive head on a named encoder whose spread is stored; nearest prototypes on any other, unless asked for it."""
+    if model not in ("default", NAME, "nearest"):
         raise ConfigError("a trained model brings its own encoder: leave out encoder, or use model='default'")
+    opened, own = None, None
     if isinstance(encoder, str) and encoder != PRECOMPUTED:
         pooling = "auto" if is_frozen(encoder) else "mean"
-        return Model(_nearest(), open_encoder(encoder, pooling=pooling, device=device, backend=backend))
-    if backend not in ("auto", "torch"):
+        opened = open_encoder(encoder, pooling=pooling, device=device, backend=backend)
+    elif backend not in ("auto", "torch"):
         raise ConfigError(f"backend {backend!r} is for encoders that dmin loads; this one brings its own vectors")
-    if is_text_encoder(encoder):
-        return Model(_nearest(), encoder)
-    return Model(_nearest(), None, None if isinstance(encoder, str) else encoder)
+    elif is_text_encoder(encoder):
+        opened = encoder
+    else:
+        own = None if isinstance(encoder, str) else encoder
+    known = opened is not None and knows_encoder(opened.name, opened.width)
+    if model == NAME or (model == "default" and known):
+        return _adaptive(opened, own)
+    return Model(_nearest(), opened, own)
+
+
+def _adaptive(encoder: TextEncoder | None, own: Encode | None = None) -> Model:
+    setup = adaptive_setup(encoder.name if encoder else None, encoder.width if encoder else None)
+    return Model(Adaptive(), encoder, own, calibration=setup.calibration, setup=setup)
 
 
 def _nearest() -> FewShotMethod:

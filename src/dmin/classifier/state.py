@@ -6,6 +6,7 @@ what is saved fits together. Storage, card, assessment and copies read it throug
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -17,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dmin.classifier.fitting import fit_model, pack, unpack
 from dmin.classifier.inputs import PRECOMPUTED, read_queries
 from dmin.classifier.knowledge import ClassSupport, Knowledge
 from dmin.classifier.refusal import Reject, check_reject, column_limits, find_threshold, free_label
@@ -76,6 +78,7 @@ class State:
         knowledge: the classes with their examples and vectors.
         names_on: do the names of classes take part? None while there is no class.
         unknown: examples that were given under `unknown_label`: out-of-scope texts, of no class.
+        settled: has the head been fitted to enough classes that later changes leave the others' scores alone?
     """
 
     settings: Settings
@@ -83,6 +86,7 @@ class State:
     knowledge: Knowledge
     names_on: bool | None = None
     unknown: tuple[str, ...] = ()
+    settled: bool = False
 
     @classmethod
     def open(cls, settings: Settings) -> Self:
@@ -91,7 +95,9 @@ class State:
         model = open_model(settings.model, settings.encoder, settings.device, settings.backend)
         if settings.keep_base:
             if not model.base_classes:
-                raise ConfigError("keep_base needs a trained model with a memory: this one knows no base classes")
+                raise ConfigError(
+                    "keep_base needs a trained model with a memory, like model='dmin-plus': this one knows no base classes"
+                )
             if not (isinstance(model.method, KeepsBaseClasses) and model.method.traits.gives_cosines):
                 raise ConfigError(f"keep_base: a {model.method.name} model keeps no base classes")
         return cls(settings, model, Knowledge(name_weight=model.name_weight))
@@ -129,15 +135,24 @@ class State:
         scores: FloatArray = self.model.cosines(query, self.knowledge, keep_base=self.settings.keep_base).cpu().numpy()
         return scores
 
+    def scores(self, query: Tensor, cosines: FloatArray | None = None) -> FloatArray:
+        """The deciding score of each class, [L, C]; `cosines`, where they are known already."""
+        known = None if cosines is None else torch.from_numpy(cosines)
+        scores = self.model.scores(query, self.knowledge, known, keep_base=self.settings.keep_base)
+        found: FloatArray = scores.cpu().numpy()
+        return found
+
     @property
     def probability_scale(self) -> float:
-        """What cosines are multiplied by before the softmax."""
-        calibration = self.model.calibration
+        """What deciding scores are multiplied by before the softmax."""
+        calibration, head = self.model.calibration, self.model.head
+        if head is not None and head.dual is None and self.model.setup is not None:
+            calibration = self.model.setup.cosine_calibration
         return calibration.scale(len(self.labels), self.knowledge.mean_size) if calibration else PLAIN_SCALE
 
-    def probabilities(self, cosines: FloatArray) -> NDArray[np.float64]:
-        """Probabilities of the classes, [L, C]."""
-        scaled = torch.from_numpy(cosines).double().mul(self.probability_scale)  # [L, C]
+    def probabilities(self, scores: FloatArray) -> NDArray[np.float64]:
+        """Probabilities of the classes, [L, C], from deciding scores."""
+        scaled = torch.from_numpy(scores).double().mul(self.probability_scale)  # [L, C]
         found: NDArray[np.float64] = scaled.softmax(dim=-1).numpy()
         return found
 
@@ -204,18 +219,20 @@ class State:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle classes and vectors by value, without what scoring keeps of them; encoder and head by their names."""
+        """Pickle classes, vectors and fitted head by value, without what scoring keeps of them; the rest by name."""
         classes = [
             (entry.label, entry.texts, entry.named, entry.vectors.cpu().numpy(), entry.prepared.cpu().numpy())
             for entry in self.knowledge.classes
         ]
-        rest = (self.knowledge.name_weight, self.names_on, made_by(self.model), self.unknown)
+        fitted = None if self.model.head is None else (*pack(self.model.head), self.settled)
+        rest = (self.knowledge.name_weight, self.names_on, made_by(self.model), fitted, self.unknown)
         return _unpickle, (self.settings, classes, *rest)
 
 
 def made_by(model: Model) -> dict[str, str | None]:
     """Digests of the encoder and the head that made a state's vectors."""
-    return {"encoder": model.encoder.fingerprint if model.encoder else None, "head": head_digest(model.method)}
+    head = head_digest(model.method) if model.setup is None else model.setup.digest
+    return {"encoder": model.encoder.fingerprint if model.encoder else None, "head": head}
 
 
 def restore(
@@ -224,10 +241,19 @@ def restore(
     name_weight: float,
     names_on: bool | None,
     digests: Mapping[str, str | None],
+    fitted: tuple[Mapping[str, Any], Mapping[str, Any], bool] | None = None,
 ) -> State:
     """A state that was saved or pickled: the model is opened again, the vectors are kept.
 
     Vectors of another encoder are refused. Where the package came with another head then, it prepares the same vectors.
+
+    Args:
+        settings: the parameters.
+        classes: with their vectors.
+        name_weight: how many examples a name is worth.
+        names_on: do names take part?
+        digests: of the encoder and the head that made the vectors.
+        fitted: arrays and values of a fitted adaptive head, and whether it is settled.
 
     Raises:
         ModelError: when the encoder is not the one that made the vectors, or they are not finite.
@@ -243,6 +269,10 @@ def restore(
         replace(entry, vectors=entry.vectors.to(model.device), prepared=entry.prepared.to(model.device))
         for entry in classes
     ]
+    if model.setup is not None:
+        return _restore_fitted(
+            replace(state, names_on=names_on), classes, fitted if now["head"] == digests["head"] else None
+        )
     if now["head"] != digests["head"]:
         with torch.no_grad():
             classes = [
@@ -252,16 +282,37 @@ def restore(
     return replace(state, knowledge=Knowledge(tuple(classes), name_weight), names_on=names_on)
 
 
+def _restore_fitted(
+    state: State,
+    classes: Sequence[ClassSupport],
+    fitted: tuple[Mapping[str, Any], Mapping[str, Any], bool] | None,
+) -> State:
+    """A state with an adaptive head: as it was, or fitted anew where this version has other constants."""
+    knowledge, setup = Knowledge(tuple(classes), state.knowledge.name_weight), state.model.setup
+    if fitted is None or setup is None:
+        if classes:
+            warnings.warn(
+                "it was saved with other constants of the head, which is fitted to its examples anew", stacklevel=6
+            )
+        return replace(state, model=fit_model(state.model, knowledge), knowledge=knowledge, settled=True)
+    arrays, values, settled = fitted
+    head = unpack(setup, arrays, values)
+    if head.sizes != tuple(len(entry.texts) for entry in classes):
+        raise ModelError("its fitted head belongs to other classes")
+    return replace(state, model=replace(state.model, head=head), knowledge=knowledge, settled=settled)
+
+
 def _unpickle(
     settings: Settings,
     classes: Sequence[tuple[Hashable, tuple[str, ...], bool, FloatArray, FloatArray]],
     name_weight: float,
     names_on: bool | None,
     digests: Mapping[str, str | None],
+    fitted: tuple[Mapping[str, Any], Mapping[str, Any], bool] | None = None,
     unknown: tuple[str, ...] = (),
 ) -> State:
     entries = [
         ClassSupport(label, texts, named, torch.from_numpy(vectors), torch.from_numpy(prepared))
         for label, texts, named, vectors, prepared in classes
     ]
-    return replace(restore(settings, entries, name_weight, names_on, digests), unknown=unknown)
+    return replace(restore(settings, entries, name_weight, names_on, digests, fitted), unknown=unknown)

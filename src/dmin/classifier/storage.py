@@ -18,11 +18,20 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, Strict
 
 from dmin.classifier.card import classifier_card
+from dmin.classifier.fitted_files import (
+    fitted_tensors,
+    fitted_values,
+    opened_as,
+    read_fitted,
+    read_rows,
+    saved_encoder,
+    saved_name,
+)
 from dmin.classifier.inputs import PRECOMPUTED
 from dmin.classifier.knowledge import ClassSupport
 from dmin.classifier.state import Settings, State, made_by, restore
 from dmin.encoder.carriers import NAMES
-from dmin.errors import ConfigError, DataError, ModelError, StorageError
+from dmin.errors import ConfigError, DataError, ModelError, StorageError, one_line
 from dmin.files import (
     MANIFEST,
     check_document,
@@ -50,7 +59,8 @@ DESCRIPTION = "classifier.json"
 VECTORS = "support.safetensors"
 OWN_FILES = (DESCRIPTION, VECTORS, "model/*")  # of a saved classifier, where no manifest lists them
 _KEPT = ("use_names", "keep_base", "unknown_label", "backend")
-_BY_NAME = ("default", "nearest")  # models that come with the package: their name is enough
+# Models that come with the package: their name is enough. In a file "default" is the head of then, which is "dmin-plus".
+_BY_NAME = ("default", "adaptive", "nearest", "dmin-plus")
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Label = str | bool | int | Number
@@ -83,7 +93,7 @@ class ClassifierDocument(_Document):
     """The fields of `classifier.json`; those that a later version may add are ignored."""
 
     format: int
-    model: Literal["default", "nearest"] | None  # None: the folder `model` beside it
+    model: Literal["default", "adaptive", "nearest", "dmin-plus"] | None  # None: the folder `model` beside it
     settings: SettingsDocument
     reject: Literal["auto"] | Number | RejectByLabel | None
     outside: list[str] | list[list[Number]] | None
@@ -94,6 +104,7 @@ class ClassifierDocument(_Document):
     own_encoder: bool
     encoder: str | None
     head: str | None
+    fitted: dict[str, Any] | None = None  # values of a fitted adaptive head; its arrays are beside the vectors
     classes: list[StoredClass]
 
 
@@ -110,7 +121,9 @@ def save_state(state: State, folder: Path) -> None:
             _copy_model(state, part / "model")
         entries = list(enumerate(state.knowledge.classes))
         tensors = {f"vectors.{number}": entry.vectors for number, entry in entries}
-        write_tensors(part / VECTORS, tensors | {f"prepared.{n}": entry.prepared for n, entry in entries})
+        if state.model.head is None:
+            tensors |= {f"prepared.{number}": entry.prepared for number, entry in entries}
+        write_tensors(part / VECTORS, tensors | fitted_tensors(state))
         write_json(part / DESCRIPTION, description)
         write_atomic(part / "README.md", classifier_card(state))
         write_manifest(part, KIND)
@@ -144,16 +157,17 @@ def _description(state: State) -> dict[str, Any]:
     encoder = settings.encoder
     return {
         "format": FORMAT,
-        "model": str(settings.model) if str(settings.model) in _BY_NAME else None,
+        "model": saved_name(state) if str(settings.model) in _BY_NAME else None,
         "settings": {name: _plain(getattr(settings, name)) for name in _KEPT},
         "reject": _plain(reject),
         "outside": np.asarray(settings.outside).tolist() if settings.outside is not None else None,
         "names_on": state.names_on,
         "name_weight": state.knowledge.name_weight,
         "descriptions": [[label, text] for label, text in (settings.descriptions or {}).items()],
-        "encoder_name": NAMES.get(encoder, encoder) if isinstance(encoder, str) else None,
+        "encoder_name": saved_encoder(state),
         "own_encoder": encoder is not None and not isinstance(encoder, str),
         **made_by(state.model),
+        "fitted": fitted_values(state),
         "classes": [[entry.label, list(entry.texts), entry.named] for entry in state.knowledge.classes],
     }
 
@@ -171,40 +185,40 @@ def load_state(path: str | Path, encoder: Any, device: str | None) -> State:
         folder = fetch_folder(str(path), DESCRIPTION)
     with reading_folder(folder) as found:
         stored = _read_description(found)
+        model, named = opened_as(stored.model, stored.encoder_name, stored.own_encoder)
         settings = Settings(
-            model=stored.model or found / "model",
-            encoder=_chosen_encoder(stored, encoder, folder),
+            model=model or found / "model",
+            encoder=_chosen_encoder(stored, named, encoder, folder),
             descriptions=dict(stored.descriptions) or None,
             reject=dict(stored.reject.by_label) if isinstance(stored.reject, RejectByLabel) else stored.reject,
             outside=cast(Any, stored.outside),  # vectors where the encoder is "precomputed"
             device=device,
             **stored.settings.model_dump(),
         )
-        classes = _read_classes(found, stored)
+        classes, fitted = _read_classes(found, stored)
         digests = {"encoder": stored.encoder, "head": stored.head}
         try:
-            state = restore(settings, classes, stored.name_weight, stored.names_on, digests)
+            state = restore(settings, classes, stored.name_weight, stored.names_on, digests, fitted)
         except ModelError as error:
             raise ModelError(f"{folder}: {error}") from error
     # A copy that a crash left is put back under the folder's name by the next save.
-    return (
-        state if found == folder else replace(state, settings=replace(settings, model=stored.model or folder / "model"))
-    )
+    return state if found == folder else replace(state, settings=replace(settings, model=model or folder / "model"))
 
 
-def _chosen_encoder(stored: ClassifierDocument, given: Any, folder: Path) -> Any:
-    """The encoder to load with: what the folder names is opened only where the caller gives it too."""
-    if stored.encoder_name == PRECOMPUTED and given in (None, PRECOMPUTED):
+def _chosen_encoder(stored: ClassifierDocument, named: str | None, given: Any, folder: Path) -> Any:
+    """The encoder to load with; one that the folder names and the package does not carry is opened only if given too."""
+    if named == PRECOMPUTED and given in (None, PRECOMPUTED):
         return PRECOMPUTED
     if stored.own_encoder and given is None:
         raise ConfigError(f"{folder}: give the same encoder to load")
-    if stored.encoder_name is not None and given is None:
-        name = stored.encoder_name
+    if named is not None and given is None:
+        if set(named.split("+")) <= set(NAMES):
+            return named
         raise ConfigError(
-            f"{folder} was made with the encoder {name!r}, which it does not hold: give encoder={name!r} to load, if you "
+            f"{folder} was made with the encoder {named!r}, which it does not hold: give encoder={named!r} to load, if you "
             "trust it"
         )
-    if given is not None and not stored.own_encoder and stored.encoder_name is None:
+    if given is not None and not stored.own_encoder and named is None:
         raise ConfigError(f"{folder}: it brings its own: leave out encoder")
     return given
 
@@ -231,8 +245,8 @@ def _read_description(folder: Path) -> ClassifierDocument:
         raise ModelError(str(error)) from error
 
 
-def _read_classes(folder: Path, stored: ClassifierDocument) -> list[ClassSupport]:
-    """Classes with their vectors; a `ModelError` where the two files do not fit each other."""
+def _read_classes(folder: Path, stored: ClassifierDocument) -> tuple[list[ClassSupport], Any]:
+    """Classes with their vectors, and the fitted head if there is one; a `ModelError` where the files do not fit."""
     tensors, _ = read_tensors(folder / VECTORS)
     check_finite(tensors, folder / VECTORS)
     labels = [label for label, _, _ in stored.classes]
@@ -241,16 +255,18 @@ def _read_classes(folder: Path, stored: ClassifierDocument) -> list[ClassSupport
     widths = set()
     classes = []
     for number, (label, texts, named) in enumerate(stored.classes):
-        vectors, prepared = (tensors.get(f"{kind}.{number}") for kind in ("vectors", "prepared"))
-        if vectors is None or prepared is None or vectors.ndim != 2 or vectors.shape[0] != len(texts) or not texts:
-            raise ModelError(f"{folder}: {VECTORS} does not fit {DESCRIPTION} (class {label!r})")
-        if prepared.ndim != 2 or len(prepared) != len(vectors):
+        vectors, prepared = read_rows(tensors, number)
+        shapes = (vectors.ndim, prepared.ndim, len(vectors), len(prepared))
+        if shapes != (2, 2, len(texts), len(texts)) or not texts:
             raise ModelError(f"{folder}: {VECTORS} does not fit {DESCRIPTION} (class {label!r})")
         widths.add((vectors.shape[1], prepared.shape[1]))
         classes.append(ClassSupport(label, tuple(texts), named, vectors, prepared))
     if len(widths) > 1:
         raise ModelError(f"{folder / VECTORS}: its vectors have several widths")
-    return classes
+    try:
+        return classes, read_fitted(tensors, stored.fitted)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelError(f"{folder / DESCRIPTION}: the fitted head is damaged: {one_line(error)}") from error
 
 
 def _plain(value: Any) -> Any:

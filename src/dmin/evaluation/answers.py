@@ -59,18 +59,20 @@ class ScoredTexts:
     truth: NDArray[Any]  # column of each text's own class, [L]
     query: torch.Tensor  # [L, d]
     cosines: FloatArray  # [L, C]
+    scores: FloatArray  # [L, C], which decide
     outside: list[tuple[str, str | None]]  # text and label, if there is one
     outside_cosines: FloatArray  # [n, C]
+    outside_scores: FloatArray  # [n, C]
 
     @property
     def best(self) -> NDArray[Any]:
-        """The column of the nearest class, [L]."""
-        return np.asarray(self.cosines.argmax(axis=1))
+        """The column of the class with the highest score, [L]."""
+        return np.asarray(self.scores.argmax(axis=1))
 
     @property
     def top(self) -> FloatArray:
-        """The highest cosine of each text, [L]."""
-        return np.asarray(self.cosines.max(axis=1))
+        """The cosine of that class, [L]; refusal goes by it."""
+        return np.asarray(self.cosines[np.arange(len(self.cosines)), self.best])
 
     @property
     def right(self) -> NDArray[np.bool_]:
@@ -79,9 +81,14 @@ class ScoredTexts:
         return found
 
     @property
+    def outside_best(self) -> NDArray[Any]:
+        """The column of the class that each out-of-scope text is nearest to, [n]."""
+        return np.asarray(self.outside_scores.argmax(axis=1))
+
+    @property
     def outside_top(self) -> FloatArray:
-        """The highest cosine of each out-of-scope text, [n]."""
-        return np.asarray(self.outside_cosines.max(axis=1))
+        """The cosine of that class, [n]."""
+        return np.asarray(self.outside_cosines[np.arange(len(self.outside_cosines)), self.outside_best])
 
 
 def score_texts(state: State, test: Corpus, outside: Sequence[str]) -> ScoredTexts:
@@ -98,11 +105,15 @@ def score_texts(state: State, test: Corpus, outside: Sequence[str]) -> ScoredTex
     others: list[tuple[str, str | None]] = [(text, label) for text, label in pairs if label not in column_of]
     others += [(text, None) for text in outside]
     query = state.vectors([text for text, _ in inside])  # [L, d]
-    apart = (
-        state.cosines(state.vectors([text for text, _ in others])) if others else np.empty((0, len(labels)), np.float32)
-    )
+    cosines = state.cosines(query)  # [L, C]
+    apart = decided = np.empty((0, len(labels)), np.float32)
+    if others:
+        outside_query = state.vectors([text for text, _ in others])  # [n, d]
+        apart = state.cosines(outside_query)  # [n, C]
+        decided = state.scores(outside_query, apart)  # [n, C]
     truth = np.array([column for _, column in inside])
-    return ScoredTexts(labels, [text for text, _ in inside], truth, query, state.cosines(query), others, apart)
+    texts = [text for text, _ in inside]
+    return ScoredTexts(labels, texts, truth, query, cosines, state.scores(query, cosines), others, apart, decided)
 
 
 def answer_all(state: State, scored: ScoredTexts) -> tuple[AnsweredText, ...]:
@@ -113,9 +124,10 @@ def answer_all(state: State, scored: ScoredTexts) -> tuple[AnsweredText, ...]:
     ]
     truth += [(text, label, None) for text, label in scored.outside]
     cosines = np.concatenate([scored.cosines, scored.outside_cosines])  # [L + n, C]
-    chances = state.probabilities(cosines)  # [L + n, C]
-    for (text, label, own), row, chance in zip(truth, cosines, chances, strict=True):
-        best = int(row.argmax())
+    scores = np.concatenate([scored.scores, scored.outside_scores])  # [L + n, C]
+    chances = state.probabilities(scores)  # [L + n, C]
+    for (text, label, own), row, score, chance in zip(truth, cosines, scores, chances, strict=True):
+        best = int(score.argmax())
         refused = bool(row[best] < limits[best])
         found.append(
             AnsweredText(

@@ -158,7 +158,7 @@ def assess(
     accepted = scored.top >= state.limits[scored.best]
     answers = answer_all(state, scored)
     seconds = time.perf_counter() - started
-    entries, keep_base, temperature = state.knowledge.classes, state.settings.keep_base, state.model.method.temperature
+    entries, keep_base = state.knowledge.classes, state.settings.keep_base
     truth = [scored.labels[column] for column in scored.truth]
     found = Assessment(
         classes=len(entries) or len(scored.labels),  # of a model that answers without examples: its own
@@ -167,10 +167,8 @@ def assess(
         quality=quality(truth, [answer.answer for answer in answers if answer.in_scope]),
         unrefused=float(scored.right.mean()),
         beside={} if keep_base else {name: _beside(name, state, scored.query, scored.truth) for name in beside},
-        reliability=reliability(_confidence(scored.cosines, state.probability_scale), scored.right),
-        uncalibrated=reliability(
-            _confidence(scored.cosines, temperature if temperature != 1.0 else PLAIN_SCALE), scored.right
-        ),
+        reliability=reliability(_confidence(scored.scores, state.probability_scale), scored.right),
+        uncalibrated=reliability(_confidence(scored.scores, _plain_scale(state)), scored.right),
         scores=scored.top,
         base_and_novel=_base_and_novel(scored.right, scored.truth >= len(entries)) if keep_base and entries else None,
         seconds=seconds,
@@ -181,6 +179,14 @@ def assess(
         faults=tuple(explain_faults(state, answers)),
     )
     return _with_refusal(found, state, float(1 - accepted.mean()), scored) if scored.outside else found
+
+
+def _plain_scale(state: State) -> float:
+    """What scores are multiplied by where nothing was calibrated."""
+    if state.model.head is not None:
+        return 1.0  # its scores are logits already
+    temperature = state.model.method.temperature
+    return temperature if temperature != 1.0 else PLAIN_SCALE
 
 
 def _target(curve: PrecisionCurve, wanted: float) -> PrecisionPoint:
@@ -196,7 +202,7 @@ def _target(curve: PrecisionCurve, wanted: float) -> PrecisionPoint:
 
 def _with_refusal(found: Assessment, state: State, false_rejections: float, scored: ScoredTexts) -> Assessment:
     """The assessment with what the classifier does with out-of-scope texts."""
-    highest, nearest, limits = scored.outside_top, scored.outside_cosines.argmax(axis=1), state.limits  # [n], [n], [C]
+    highest, nearest, limits = scored.outside_top, scored.outside_best, state.limits  # [n], [n], [C]
     finite = limits[np.isfinite(limits)]
     return replace(
         found,
@@ -215,11 +221,9 @@ def _base_and_novel(right: NDArray[np.bool_], of_base: NDArray[np.bool_]) -> tup
     )
 
 
-def _confidence(cosines: FloatArray, scale: float) -> NDArray[np.float64]:
+def _confidence(scores: FloatArray, scale: float) -> NDArray[np.float64]:
     """The highest probability of each text, [L]."""
-    found: NDArray[np.float64] = (
-        torch.from_numpy(cosines).double().mul(scale).softmax(dim=-1).max(dim=-1).values.numpy()
-    )
+    found: NDArray[np.float64] = torch.from_numpy(scores).double().mul(scale).softmax(dim=-1).max(dim=-1).values.numpy()
     return found
 
 

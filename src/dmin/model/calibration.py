@@ -1,4 +1,4 @@
-"""The calibration of a head: from cosines to probabilities, the refusal threshold, a name's weight, base classes."""
+"""The calibration of a head: from scores to probabilities, the refusal threshold, a name's weight, base classes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ CLASSES, EXAMPLES = 20, 5  # at which `temperature` is the scale
 
 @dataclass(frozen=True)
 class Calibration:
-    """Probabilities are softmax(scale·cosine); texts below the cosine of all but `refused_part` are refused."""
+    """Probabilities are softmax(scale·score); texts below the cosine of all but `refused_part` are refused.
+
+    The score is the deciding one: a cosine for most methods, logit plus weighted cosine for the adaptive head.
+    """
 
     temperature: float  # of 20 classes with 5 examples
     temperature_per_log_class: float
@@ -28,12 +31,13 @@ class Calibration:
     )
     base_offset_per_log_example: float = 0.0
     tasks: int = 0
+    least_scale: float = 1.0
 
     def scale(self, classes: int, examples: float) -> float:
-        """What a cosine is multiplied by before the softmax, among so many classes with so many examples each."""
+        """What a score is multiplied by before the softmax, among so many classes with so many examples each."""
         growth = self.temperature_per_log_class * math.log(max(2, classes) / CLASSES)
         growth += self.temperature_per_log_example * math.log(max(1.0, examples) / EXAMPLES)
-        return max(1.0, self.temperature + growth)
+        return max(self.least_scale, self.temperature + growth)
 
     def threshold(self, examples: int) -> float:
         """The cosine below which a text is refused, the nearest class having so many examples."""

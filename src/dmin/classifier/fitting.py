@@ -1,0 +1,117 @@
+"""The adaptive head of a state: fitted to all classes at a fit, extended class by class afterwards, packed for storage."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from dmin.adaptive import Head, View, fit_head
+from dmin.adaptive.spread import Side
+from dmin.classifier.knowledge import ClassSupport, Knowledge
+from dmin.classifier.scoring import Model
+from dmin.errors import ModelError
+from dmin.model.adaptive_head import AdaptiveSetup
+
+# A classifier that grows class by class from nothing is fitted anew at each change until it has so many classes: the mean
+# and the spread of one or two classes say little about the kind of text.
+SETTLED_CLASSES = 20
+_NUMBERS = ("typical", "name_weight", "sharpness", "sizes", "named")
+
+
+def fit_model(model: Model, knowledge: Knowledge) -> Model:
+    """The model with the adaptive head fitted to these classes; as it is where another method scores."""
+    if model.setup is None:
+        return model
+    if not knowledge.classes:
+        return replace(model, head=None)
+    entries, recipe = knowledge.classes, model.setup.recipe
+    if len(entries) > recipe.most_classes:
+        warnings.warn(
+            f"{len(entries)} classes: above {recipe.most_classes} the logistic part of the default head is left out, and "
+            "the class vectors decide alone",
+            stacklevel=7,
+        )
+    vectors = torch.cat([entry.vectors for entry in entries]).float().cpu().numpy()  # [n, d]
+    head = fit_head(
+        recipe, model.setup.spreads_for(vectors.shape[1]), vectors, [len(entry.texts) for entry in entries],
+        [entry.named for entry in entries],
+    )  # fmt: skip
+    return replace(model, head=head)
+
+
+def extend_model(model: Model, before: Knowledge, changed: Sequence[ClassSupport]) -> Model:
+    """The model with these classes added, or in place of those of the same label; no other class's score moves."""
+    head = model.head
+    if head is None:
+        return model
+    columns = {label: column for column, label in enumerate(before.labels)}
+    for entry in changed:
+        vectors = entry.vectors.float().cpu().numpy()  # [K, d]
+        known = before.by_label.get(entry.label)
+        if known is None:
+            head = head.with_class(vectors, entry.named)
+        elif known.texts != entry.texts or known.named != entry.named:
+            head = head.with_rows(columns[entry.label], vectors, entry.named, places_before(known, entry))
+    return replace(model, head=head)
+
+
+def remove_from_model(model: Model, before: Knowledge, label: Any) -> Model:
+    """The model without a class; no other class's score moves."""
+    if model.head is None:
+        return model
+    return replace(model, head=model.head.without_class(before.labels.index(label)))
+
+
+def places_before(known: ClassSupport, entry: ClassSupport) -> list[int]:
+    """For each row of a class, which row it was before; -1 for a new one. A name is never taken for an example."""
+    free: dict[str, list[int]] = {}
+    for place, text in enumerate(known.examples):
+        free.setdefault(text, []).append(place)
+    places = [free[text].pop(0) if free.get(text) else -1 for text in entry.examples]
+    if entry.named:
+        same = known.named and known.texts[-1] == entry.texts[-1]
+        places.append(len(known.texts) - 1 if same else -1)
+    return places
+
+
+# Storage
+
+
+def pack(head: Head) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A fitted head as (arrays, plain values)."""
+    arrays = {"rows": head.rows}
+    if head.dual is not None:
+        arrays |= {"dual": head.dual, "primal": head.primal}
+    for number, side in enumerate(head.view.sides):
+        arrays |= {f"{name}.{number}": getattr(side, name) for name in ("centre", "name_centre", "gain")}
+    values = {name: getattr(head, name) for name in _NUMBERS}
+    return arrays, values | {"sizes": list(head.sizes), "named": list(head.named)}
+
+
+def unpack(setup: AdaptiveSetup, arrays: Mapping[str, Any], values: Mapping[str, Any]) -> Head:
+    """What `pack` gave, with the directions that come with the package.
+
+    Raises:
+        ModelError: when the parts do not fit each other.
+    """
+    rows = np.asarray(arrays["rows"])  # [n, D]
+    sides = []
+    for number, spread in enumerate(setup.spreads_for(rows.shape[1])):
+        parts = [np.asarray(arrays[f"{name}.{number}"]) for name in ("centre", "name_centre", "gain")]
+        sides.append(Side(spread.directions, *parts))
+    dual, primal = (np.asarray(arrays[name]) if name in arrays else None for name in ("dual", "primal"))
+    sizes, named = tuple(values["sizes"]), tuple(values["named"])
+    fits = [sum(sizes) <= len(rows), len(sizes) == len(named), sum(side.width for side in sides) == rows.shape[1]]
+    if dual is not None and primal is not None:
+        fits += [dual.shape == (len(rows), len(sizes)), primal.shape == (len(sizes), rows.shape[1])]
+    if not all(fits):
+        raise ModelError("the parts of its fitted head do not fit each other")
+    return Head(
+        setup.recipe, View(tuple(sides)), float(values["typical"]), float(values["name_weight"]),
+        float(values["sharpness"]), rows, sizes, named, dual, primal,
+    )  # fmt: skip
