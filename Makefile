@@ -9,38 +9,62 @@ TESTS  ?= tests
 # Some benchmarks only: make bench BENCH="routing encoder"
 BENCH  ?=
 
-.PHONY: demo test test-fast lint bench docs release-check clean help
+.PHONY: demo serve test test-fast stress lint bench docs release-check lock clean help
 
 help:
 	@echo "make demo           install and run the main job on built-in data (about a minute)"
+	@echo "make serve          start the service with the starter classes; the page is at http://127.0.0.1:8765"
 	@echo "make test           install, lint, check types, run all tests, doctests and notebooks"
 	@echo "make test-fast      the tests that are not marked slow, without lint"
+	@echo "make stress         all kills, races, load and mutations (CI does a tenth)"
 	@echo "make lint           ruff, import layers, mypy"
 	@echo "make bench          benchmarks, as ratios in one run (an hour with the peers; BENCH=routing runs one)"
 	@echo "make docs           build the documentation into site/"
 	@echo "make release-check  build sdist and wheel, install the wheel into a clean environment, run the README's example"
+	@echo "make lock           write requirements*.lock anew after a change of constraints.txt"
 	@echo "make clean          remove what these targets made (.venv, caches, site/, dist/, runs/demo)"
-
-CONSTRAINTS := $(if $(TORCH),$(VENV)/constraints.txt,constraints.txt)
 
 $(VENV)/created:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dmin needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-# torch goes first and alone: its exact build must be there before a package asks for "some torch".
-$(VENV)/installed: pyproject.toml constraints.txt $(VENV)/created
-	@if [ -n "$(TORCH)" ]; then grep -v '^torch==' constraints.txt > $(VENV)/constraints.txt; fi
-	$(BIN)/python -m pip install --quiet $(or $(TORCH),$(shell grep '^torch==' constraints.txt))
-	$(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS) --editable .
+# Exact files, known by their SHA-256. A build of torch that needs more on this machine than the lock names (CUDA) gets it by
+# version. With TORCH= the digests cannot hold: versions only.
+$(VENV)/installed: pyproject.toml requirements.lock $(VENV)/created
+ifeq ($(TORCH),)
+	$(BIN)/python -m pip install --quiet --require-hashes --no-deps --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m pip check --quiet || { echo "torch needs more here than the lock names: added by version, without digests"; \
+		$(BIN)/python -m pip install --quiet --constraint constraints.txt $(shell grep '^torch==' constraints.txt); }
+else
+	@echo "TORCH=$(TORCH): installing by version, without digests"
+	@grep -v '^torch==' constraints.txt > $(VENV)/constraints.txt
+	$(BIN)/python -m pip install --quiet $(TORCH)
+	$(BIN)/python -m pip install --quiet --constraint $(VENV)/constraints.txt --editable '.[serve]'
+endif
 	@touch $@
 
-$(VENV)/developed: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS) --editable '.[dev]'
+$(VENV)/developed: $(VENV)/installed requirements-dev.lock
+ifeq ($(TORCH),)
+	$(BIN)/python -m pip install --quiet --require-hashes --no-deps --requirement requirements-dev.lock
+else
+	$(BIN)/python -m pip install --quiet --constraint $(VENV)/constraints.txt --editable '.[dev]'
+endif
 	@touch $@
+
+lock: $(VENV)/developed
+	$(BIN)/python -m tools.lock
 
 demo: $(VENV)/installed
 	$(BIN)/dmin demo
+
+serve: $(VENV)/installed
+	$(BIN)/dmin serve --examples starter --per-class 5
+
+# Everything that make test does a tenth of: kills, clients at once, fuzzing, examples of Schemathesis.
+stress: $(VENV)/developed
+	DMIN_STRESS=1 $(BIN)/python -m pytest tests/fuzz tests/files tests/classifier tests/test_crashes.py tests/encoder tests/server
 
 lint: $(VENV)/developed
 	$(BIN)/ruff check .

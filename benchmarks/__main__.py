@@ -28,6 +28,7 @@ TITLES = {
     "costs": "What a text costs",
     "threads": "Waiting policy of idle threads",
     "bulk": "Classifying files",
+    "serving": "Serving",
     "peers": "Peers",
 }
 FOLDER = Path(__file__).parent

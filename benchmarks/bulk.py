@@ -18,8 +18,9 @@ import torch
 
 from benchmarks.common import Result
 from dmin import FewShotClassifier
-from dmin.bulk.fields import answer_fields
-from dmin.bulk.files import classify_file, read_texts
+from dmin.bulk.fields import answer_fields, field_names
+from dmin.bulk.files import classify_file
+from dmin.bulk.inputs import read_texts
 from dmin.bulk.ray import classify_files
 from dmin.data import load_corpus
 
@@ -76,7 +77,7 @@ def one_process(classifier: FewShotClassifier, source: Path, output: Path, clock
     for path in sorted(source.iterdir()):
         classify_file(
             read_texts(path, "text"), output / path.name, lambda texts: answer_fields(classifier, texts, 1),
-            column="text", batch=BATCH, after_batch=clock,
+            fields=field_names(1), batch=BATCH, after_batch=clock,
         )  # fmt: skip
 
 

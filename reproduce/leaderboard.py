@@ -111,16 +111,16 @@ def page(results: Results) -> str:
 
 
 def refusal(found: Any) -> str:
-    """What happened to the strangers."""
+    """What happened to the out-of-scope texts."""
     apart = found["separation"]
     return (
-        f"clinc150, 5 examples a class, {apart['belongs']} test texts and {apart['strangers']} out-of-scope texts: AUROC "
-        f"{apart['auroc']:.3f}; {100 * apart['fpr95']:.1f} % of the strangers are accepted when 95 % of what belongs is. "
+        f"clinc150, 5 examples per class, {apart['in_scope']} test texts and {apart['out_of_scope']} out-of-scope texts: "
+        f"AUROC {apart['auroc']:.3f}, FPR at 95 % TPR {100 * apart['fpr95']:.1f} %. "
         f"In-scope accuracy {100 * found['accuracy_without_refusal']:.1f} % if nothing is refused, "
         f'{100 * found["accuracy"]:.1f} % with `reject="auto"`, which refuses '
-        f"{100 * found['refused_of_strangers']:.1f} % of the strangers and "
-        f"{100 * found['refused_of_what_belongs']:.1f} % of "
-        f"what belongs (below a cosine of {found['threshold']:.2f}, found from the examples alone)."
+        f"{100 * found['refused_out_of_scope']:.1f} % of the out-of-scope texts and "
+        f"{100 * found['refused_in_scope']:.1f} % of "
+        f"the in-scope ones (below a cosine of {found['threshold']:.2f}, found from the examples alone)."
     )
 
 

@@ -10,9 +10,14 @@ import pytest
 
 # The module that *defines* the object: doctest passes over what a package only imports.
 MODULES = (
-    "dmin", "dmin.classifier.few_shot", "dmin.encoder.encoder", "dmin.encoder.opening", "dmin.routing.algorithm",
+    "dmin",
+    "dmin.classifier.few_shot",
+    "dmin.encoder.encoder",
+    "dmin.encoder.opening",
+    "dmin.files.names",
+    "dmin.routing.algorithm",
     "dmin.training.config",
-)  # fmt: skip
+)
 
 
 def examples(module: ModuleType) -> list[doctest.DocTest]:

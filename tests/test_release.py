@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -11,7 +12,16 @@ import pytest
 import yaml
 
 from dmin.version import __version__
-from tools.release_check import SDIST_FILES, WHEEL_FILES, missing, promised_lines, python_example, run_example
+from tools.lock import read_pins
+from tools.release_check import (
+    SDIST_FILES,
+    WHEEL_FILES,
+    bill_of_materials,
+    missing,
+    promised_lines,
+    python_example,
+    run_example,
+)
 
 ROOT = Path(__file__).parent.parent
 
@@ -70,3 +80,10 @@ def test_the_hooks_call_the_tools_of_make_lint() -> None:
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"][0]["hooks"]
     called = {hook["entry"].split()[0] for hook in hooks}
     assert called == {".venv/bin/ruff", ".venv/bin/lint-imports", ".venv/bin/mypy"}
+
+
+def test_the_bill_of_materials_names_every_locked_package(tmp_path: Path) -> None:
+    path = bill_of_materials(tmp_path, "0.0")
+    named = {part["name"]: part["version"] for part in json.loads(path.read_text())["components"]}
+    assert named["numpy"] == read_pins(ROOT / "constraints.txt")["numpy"]
+    assert len(named) == (ROOT / "requirements.lock").read_text().count("==")

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import threading
+
 import pytest
 import torch
 
@@ -22,3 +27,55 @@ def test_threads_come_back() -> None:
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
+
+
+def test_threads_do_not_take_the_number_from_each_other() -> None:
+    """Blocks in many threads at once, some of which ask torch for the first time inside another's block."""
+    before = torch.get_num_threads()
+    seen: list[int] = []
+
+    def work() -> None:
+        for _ in range(50):
+            with one_thread():
+                torch.ones(4).sum()
+                assert torch.get_num_threads() == 1
+        seen.append(torch.get_num_threads())
+
+    try:
+        torch.set_num_threads(3)
+        for _ in range(5):
+            workers = [threading.Thread(target=work) for _ in range(8)]
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join()
+        assert seen == [3] * 40 and torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+PROGRAM = """
+import time
+from dmin import FewShotClassifier
+classifier = FewShotClassifier(device="cpu").fit({"refund": ["my money back"], "parcel": ["where is my order"]})
+def cost():
+    start = time.process_time()
+    classifier.predict(["has my parcel been sent"])
+    time.sleep(0.05)  # threads that wait for work spin on
+    return time.process_time() - start
+for _ in range(3):
+    cost()
+default = sorted(cost() for _ in range(9))[4]
+import torch
+torch.set_num_threads(1)
+alone = sorted(cost() for _ in range(9))[4]
+print(default / alone)
+"""
+
+
+@pytest.mark.slow
+def test_one_text_costs_no_more_than_on_one_thread() -> None:
+    """In a process with default settings; idle threads that spin made it ten times as much."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("OMP_", "GOMP_", "MKL_"))}
+    done = subprocess.run([sys.executable, "-c", PROGRAM], env=clean, capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 2.0

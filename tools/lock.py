@@ -1,9 +1,10 @@
-"""Write requirements.lock: every version of constraints.txt with the SHA-256 of each file that pip may choose for it.
+"""Write the lock files: versions of constraints.txt with the SHA-256 of each file that pip may choose for them.
 
     python -m tools.lock
 
-The files and their digests come from wherever pip is set up to look; the lock names no such place. Run it after a change of
-constraints.txt. `make` installs by it with --require-hashes.
+`requirements.lock` holds what the package needs, `requirements-dev.lock` what development needs besides. Which package
+needs which is read from the environment that runs this: run it in `.venv`, after `make lint`. The digests come from
+wherever pip is set up to look; the locks name no such place. `make` installs by them with --require-hashes.
 """
 
 from __future__ import annotations
@@ -11,14 +12,23 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 from typing import Any
 
-from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
+from packaging.requirements import Requirement
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    canonicalize_name,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
 from packaging.version import Version
 
-CONSTRAINTS, LOCK = Path("constraints.txt"), Path("requirements.lock")
+CONSTRAINTS, LOCK, DEV_LOCK = Path("constraints.txt"), Path("requirements.lock"), Path("requirements-dev.lock")
 HEADER = "# Made by `python -m tools.lock` from constraints.txt: do not edit. Installed with --require-hashes.\n"
+BUILD = ("hatchling", "editables")  # build the package itself, without a download of their own
 
 
 def read_pins(path: Path = CONSTRAINTS) -> dict[str, str]:
@@ -36,8 +46,9 @@ def digests(collector: Any, name: str, version: str) -> set[str]:
     for link in links(collector, name):
         try:
             parse = parse_wheel_filename if link.is_wheel else parse_sdist_filename
-            if parse(link.filename)[:2] != (name, Version(version)):
-                continue
+            found_name, found_version = parse(link.filename)[:2]
+            if found_name != name or found_version.public != Version(version).public:
+                continue  # (a local build, like 2.13.0+cpu, is of the same version)
         except (InvalidWheelFilename, InvalidSdistFilename):
             continue
         found = link.hash if link.hash_name == "sha256" else None
@@ -68,22 +79,49 @@ def links(collector: Any, name: str) -> list[Any]:
     return found
 
 
+def needed(*roots: str) -> set[str]:
+    """Names of everything that some requirements bring along in this environment, themselves included."""
+    found: set[str] = set()
+    waiting = [(Requirement(root), "") for root in roots]
+    while waiting:
+        requirement, asked_by = waiting.pop()
+        name = canonicalize_name(requirement.name)
+        key = f"{name}[{','.join(sorted(requirement.extras))}]"
+        if key in found:
+            continue
+        found |= {key, name}
+        try:
+            parts = requires(name) or []
+        except PackageNotFoundError:
+            sys.exit(f"{name}, which {asked_by} needs, is not installed here: run this in .venv after make lint")
+        for extra in ("", *requirement.extras):
+            inner = [Requirement(part) for part in parts]
+            waiting += [(part, name) for part in inner if part.marker is None or part.marker.evaluate({"extra": extra})]
+    return {name for name in found if "[" not in name}
+
+
 def main() -> None:
-    """Write the lock."""
+    """Write both locks."""
     from pip._internal.commands.install import InstallCommand
 
+    pins = read_pins()
+    core = needed("dmin[serve]", *BUILD) - {"dmin"}
+    extra = needed("dmin[dev]") - core - {"dmin"}
+    if missing := sorted((core | extra) - set(pins)):
+        sys.exit(f"{CONSTRAINTS} has no version of: {', '.join(missing)}")
     command = InstallCommand("lock", "")
     options, _ = command.parse_args([])
-    lines = []
     with command._build_session(options) as session:
         collector = command._build_package_finder(options, session)._link_collector
-        for name, version in read_pins().items():
-            found = sorted(digests(collector, name, version))
-            if not found:
-                sys.exit(f"no file of {name}=={version} carries a SHA-256")
-            lines.append(" \\\n    ".join([f"{name}=={version}", *(f"--hash=sha256:{digest}" for digest in found)]))
-    LOCK.write_text(HEADER + "\n".join(lines) + "\n", encoding="utf-8")
-    print(f"{LOCK}: {len(lines)} packages")
+        for path, names in ((LOCK, core), (DEV_LOCK, extra)):
+            lines = []
+            for name in sorted(names):
+                found = sorted(digests(collector, name, pins[name]))
+                if not found:
+                    sys.exit(f"no file of {name}=={pins[name]} carries a SHA-256")
+                lines.append(" \\\n    ".join([f"{name}=={pins[name]}", *(f"--hash=sha256:{each}" for each in found)]))
+            path.write_text(HEADER + "\n".join(lines) + "\n", encoding="utf-8")
+            print(f"{path}: {len(lines)} packages")
 
 
 if __name__ == "__main__":

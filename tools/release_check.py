@@ -1,4 +1,4 @@
-"""Build the distributions, install the wheel into a clean environment, and run the README's Python example there.
+"""Build the distributions and their SBOM, install the wheel into a clean environment, run the README's example there.
 
 `make release-check` calls this. The files stay in dist/, ready for upload.
 """
@@ -27,7 +27,15 @@ WHEEL_FILES = (
     "dmin/model/shipped/head.safetensors",
     "dmin/data/starter/class_splits.json",
 )
-SDIST_FILES = ("pyproject.toml", "README.md", "LICENSE", "CITATION.cff", "constraints.txt", "tests/conftest.py")
+SDIST_FILES = (
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+    "CITATION.cff",
+    "constraints.txt",
+    "requirements.lock",
+    "tests/conftest.py",
+)
 
 
 def python_example(markdown: str) -> str:
@@ -93,6 +101,16 @@ def clean_environment(folder: Path, wheel: Path, torch: str) -> Path:
     return python
 
 
+def bill_of_materials(folder: Path, version: str) -> Path:
+    """Write the SBOM (CycloneDX) of what requirements.lock installs beside the distributions."""
+    path = folder / f"dmin-{version}.cdx.json"
+    run([
+        sys.executable, "-W", "ignore", "-m", "cyclonedx_py", "requirements", str(ROOT / "requirements.lock"),
+        "--pyproject", str(ROOT / "pyproject.toml"), "--mc-type", "library", "--output-reproducible", "-o", str(path),
+    ])  # fmt: skip
+    return path
+
+
 def run_example(python: Path, code: str, folder: Path) -> str:
     """Run code far from the repository and without a network; stop if it does not print what its comments promise."""
     (folder / "example.py").write_text(code, encoding="utf-8")
@@ -122,7 +140,10 @@ def main() -> None:
         example = python_example((ROOT / "README.md").read_text(encoding="utf-8"))
         print(run_example(python, example, Path(name)), end="")
         version = run([str(python), "-I", "-m", "dmin", "--version"], cwd=name).strip()
-    print(f"{version}: {sdist.name} and {wheel.name} are in dist/, and the README's example runs from the wheel")
+    bill = bill_of_materials(ROOT / "dist", version.split()[-1])
+    print(
+        f"{version}: {sdist.name}, {wheel.name} and {bill.name} are in dist/, and the README's example runs from the wheel"
+    )
 
 
 if __name__ == "__main__":

@@ -14,8 +14,10 @@ from dmin.version import __version__
 
 if TYPE_CHECKING:
     from dmin.classifier import FewShotClassifier
+    from dmin.data import load_examples
+    from dmin.labelling import suggest
 
-__all__ = ["FewShotClassifier", "__version__"]
+__all__ = ["FewShotClassifier", "__version__", "load_examples", "suggest"]
 
 
 def __getattr__(name: str) -> Any:
@@ -24,4 +26,17 @@ def __getattr__(name: str) -> Any:
         from dmin.classifier import FewShotClassifier
 
         return FewShotClassifier
+    if name == "load_examples":
+        from dmin.data import load_examples
+
+        return load_examples
+    if name == "suggest":
+        from dmin.labelling import suggest
+
+        return suggest
     raise AttributeError(f"module 'dmin' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public API, which is imported only when it is asked for."""
+    return sorted(__all__)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import difflib
+import re
+import unicodedata
 from collections.abc import Iterable
+
+_LONG_WORD = re.compile(r"\S{300,}")
 
 
 class DminError(Exception):
     """An error in what the user gave. The commands print it as one line and exit with code 2."""
+
+    def __str__(self) -> str:
+        return _message(super().__str__())
 
 
 class DataError(DminError, ValueError):
@@ -22,7 +29,7 @@ class UnknownNameError(DminError, KeyError):
     """A name (method, data set, split, class) that is not known."""
 
     def __str__(self) -> str:
-        return str(self.args[0])  # a KeyError would show it in quotes
+        return _message(str(self.args[0]))  # a KeyError would show it in quotes
 
 
 class ModelError(DminError, ValueError):
@@ -60,4 +67,34 @@ def unknown_name(kind: str, name: str, known: Iterable[str], *, most: int = 12) 
 def one_line(error: BaseException | str, most: int = 300) -> str:
     """The message of a foreign error in one line of at most `most` characters; of a system error, only its reason."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return " ".join(text.split())[:most]
+    return printable(" ".join(text.split())[:most])
+
+
+def _message(text: str) -> str:
+    """A message that quotes what users gave: without control characters, long words cut so that what follows is seen."""
+    return _LONG_WORD.sub(lambda word: f"{word[0][:100]} ... {word[0][-50:]}", printable(text, keep="\n\t"))
+
+
+def printable(value: object, keep: str = "") -> str:
+    """A label or text as it may be printed: control characters are written as escapes, except those in `keep`.
+
+    Otherwise a label could move the cursor, recolour or rewrite a terminal, or reverse what stands behind it. Escaped are
+    the Unicode categories Cc (control), Cs (lone surrogates), Zl and Zp (line and paragraph separators), and those
+    characters of Cf that change the direction of writing; joiners, which some scripts and emoji need, stay.
+    """
+    text = str(value)
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_escaped(sign) if _controls(sign) and sign not in keep else sign for sign in text)
+
+
+def _controls(sign: str) -> bool:
+    category = unicodedata.category(sign)
+    return category in ("Cc", "Cs", "Zl", "Zp") or (category == "Cf" and sign in _DIRECTIONS)
+
+
+def _escaped(sign: str) -> str:
+    return sign.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+_DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+_LOCK = threading.Lock()
+_KNOWN = threading.local()  # threads whose own number torch has fixed
+_inside = 0  # blocks that are open, in all threads
+_outside = 0  # the number of threads before the first of them
 
 
 @contextmanager
@@ -11,15 +17,32 @@ def one_thread(wanted: bool = True) -> Iterator[None]:
     """Let torch compute on one thread inside the block (if `wanted`), then restore the number of threads.
 
     A head on encoded texts computes thousands of small products, where sharing work between threads costs more than it
-    gives: a cell of fine-tune (head) took 18 s on one thread and 50 s on two. The encoder, whose products are large, keeps
-    all threads.
+    gives: a cell of fine-tune (head) took 18 s on one thread and 50 s on two. One short text costs a tenth of the processor
+    time, because threads that wait for work spin. The encoder keeps all threads for its large products.
+
+    Safe in several threads at once: torch keeps the number for each thread. Only a thread that asks torch for the first
+    time takes the number that was set last, which may be the one of this block; then it is given the number from before.
     """
+    global _inside, _outside
     import torch
 
-    before = torch.get_num_threads()
-    if wanted:
-        torch.set_num_threads(1)
+    if not wanted:
+        yield
+        return
+    with _LOCK:
+        before = torch.get_num_threads()
+        if _inside and not hasattr(_KNOWN, "seen"):
+            before = _outside
+        if not _inside:
+            _outside = before
+        _KNOWN.seen = True
+        _inside += 1
+        if before != 1:
+            torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        with _LOCK:
+            _inside -= 1
+            if before != 1 or torch.get_num_threads() != before:
+                torch.set_num_threads(before)

@@ -21,8 +21,9 @@ from pyarrow import parquet
 
 from dmin import FewShotClassifier
 from dmin.bulk import ray_cluster
-from dmin.bulk.fields import answer_fields
-from dmin.bulk.files import classify_file, read_texts
+from dmin.bulk.fields import answer_fields, field_names
+from dmin.bulk.files import classify_file
+from dmin.bulk.inputs import read_texts
 from dmin.bulk.ray import Outcome, classify_files
 from dmin.data import load_corpus
 from dmin.errors import ConfigError, DataError, DminError
@@ -73,7 +74,7 @@ def fill(folder: Path) -> Path:
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
-    return [dict(record) for _, record in read_texts(path, "text")]
+    return [row.record for row in read_texts(path, "text")]
 
 
 def contents(folder: Path) -> dict[str, list[dict[str, Any]]]:
@@ -91,7 +92,7 @@ def one_process(classifier: FewShotClassifier, source: Path, folder: Path) -> di
             read_texts(path, "text"),
             output,
             lambda texts: answer_fields(classifier, texts, 1),
-            column="text",
+            fields=field_names(1),
             batch=1024,
         )
     return contents(folder)
@@ -117,9 +118,7 @@ def test_two_actors_answer_as_one_process_and_go_on_after_a_crash(cluster: None,
     (output / "_dmin/scratch/tmp123").mkdir(parents=True)
     (output / "_dmin/scratch/tmp123/x.parquet.part").write_text('{"text": "ha')
     (source / "f.csv").write_text("text,id\nnew,1\nbroken\n")
-    with pytest.raises(
-        DataError, match=r"f\.csv, line 3: .* \(1 of 3 files failed; the other 2 are answered\)"
-    ) as said:
+    with pytest.raises(DataError, match=r"f\.csv, row 3: .* \(1 of 3 files failed; the other 2 are answered\)") as said:
         classify_files(classifier, str(source), str(output), workers=2)
     assert "\n" not in str(said.value)
     assert contents(output) == expected and (output / "c.csv").stat().st_mtime_ns == kept
@@ -227,7 +226,9 @@ def test_wrong_options_and_broken_files_are_one_line(
     assert not output.exists() and not here
     (source / "e.txt.jsonl").unlink()
     (source / "d.jsonl").write_text('{"text": 7}\n')
-    with pytest.raises(DataError, match=r"d.jsonl: row 1: the text is 7 \(int\), not a string \(1 of 5 files failed"):
+    with pytest.raises(
+        DataError, match=r"d.jsonl, row 1: the text is 7 \(int\), not a string .* \(1 of 5 files failed"
+    ):
         classify_files(classifier, str(source), str(output))
 
 
@@ -235,7 +236,7 @@ def test_a_full_disk_is_one_line(here: list[str], tmp_path: Path, monkeypatch: p
     def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("dmin.bulk.files._format", full)
+    monkeypatch.setattr("dmin.bulk.files.format_lines", full)
     with pytest.raises(DataError, match="cannot write .*out/d.jsonl: .*No space left on device") as said:
         classify_files(quick().fit(EXAMPLES), str(fill(tmp_path / "in") / "d.jsonl"), str(tmp_path / "out"))
     assert "--resume" not in str(said.value)

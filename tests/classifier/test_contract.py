@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from dmin import FewShotClassifier
+from dmin.classifier.refusal import free_label
 from dmin.errors import ConfigError, DataError, UnknownNameError
 from tests.classifier.common import EXAMPLES, letters, quick
 
@@ -26,7 +29,7 @@ def test_clone_params_and_pipelines() -> None:
     assert copy.set_params(reject=None).reject is None
     texts, labels = ["aaa", "aab", "bbb", "bba"] * 3, ["a", "a", "b", "b"] * 3
     assert cross_val_score(quick(), texts, labels, cv=3).mean() == 1.0
-    search = GridSearchCV(quick(), {"reject": [None, 1.1]}, cv=2).fit(texts, labels)
+    search = GridSearchCV(quick(), {"reject": [None, 0.9999]}, cv=2).fit(texts, labels)
     assert search.best_params_ == {"reject": None}
     assert search.cv_results_["mean_test_score"].tolist() == [1.0, 0.0]  # all refused, all wrong
     pipeline = make_pipeline(FunctionTransformer(lambda x: [text.lower() for text in x]), quick())
@@ -66,7 +69,8 @@ def test_clone_params_and_pipelines() -> None:
         (lambda c: c.add_class(["a"], ["x"]), TypeError, r"label \['a'\] \(list\): a label must be hashable"),
         (lambda c: c.remove_class(["a"]), TypeError, "must be hashable"),
         (lambda c: c.set_params(reject={"refnd": 0.5}).fit(EXAMPLES), KeyError, "did you mean 'refund'"),
-        (lambda c: c.set_params(reject=0.1, unknown_label="refund").fit(EXAMPLES), DataError, "unknown_label"),
+        (lambda c: c.set_params(unknown_label="other").add_class("other", ["x"]), DataError, "unknown_label"),
+        (lambda c: type(c)(encoder=letters, reject=5).fit(EXAMPLES), ConfigError, "between -1 and 1"),
         (lambda c: c.set_params(use_names="maybe").fit(EXAMPLES), ConfigError, "True, False or 'auto'"),
         (lambda c: c.predict_top_k(["x"], 0), DataError, "at least 1"),
     ],
@@ -103,9 +107,58 @@ def test_one_string_is_not_a_list_of_letters() -> None:
         classifier.predict("abc")
 
 
-def test_a_refusal_is_wrong_whatever_the_label() -> None:
-    classifier = quick(reject=1.1, unknown_label="?").fit(EXAMPLES)
-    assert classifier.predict(["hello"]).tolist() == ["?"] and classifier.score(["hello"], ["?"]) == 0.0
+def test_a_refusal_is_right_where_the_label_is_unknown() -> None:
+    classifier = quick(reject=1.0, unknown_label="?").fit(EXAMPLES)
+    assert classifier.predict(["hello"]).tolist() == ["?"]
+    assert classifier.score(["hello"], ["?"]) == 1.0 and classifier.score(["hello"], ["refund"]) == 0.0
+    assert classifier.score(["hello", "hello"], ["?", "refund"], sample_weight=[3, 1]) == 0.75
+
+
+@pytest.mark.parametrize("scoring", [None, "accuracy", "f1_macro"])
+def test_a_search_over_reject_finds_the_threshold(scoring: str | None) -> None:
+    """Out-of-scope texts under `unknown_label` are of no class, and refusing them is right, for every scorer."""
+    texts = ["aaaa", "aaab", "aaba", "bbbb", "bbba", "bbab", "zzzz", "zzzy", "zyzz"] * 2
+    labels = (["a"] * 3 + ["b"] * 3 + ["other"] * 3) * 2
+    thresholds = [None, -1, 0.95, 1.0]
+    model = quick(unknown_label="other")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search = GridSearchCV(model, {"reject": thresholds}, cv=3, scoring=scoring, error_score="raise")
+        search.fit(texts, labels)
+    scores = search.cv_results_["mean_test_score"]
+    assert search.best_params_ == {"reject": 0.95} and search.best_score_ == 1.0
+    assert np.isfinite(scores).all() and scores[0] == scores[1] < 1.0
+    assert search.best_estimator_.classes_.tolist() == ["a", "b"]
+
+
+def test_without_an_unknown_label_refusals_have_one_of_the_same_type() -> None:
+    texts = ["aaaa", "aaab", "bbbb", "bbba"] * 3
+    for labels, expected in ((["a", "a", "b", "b"] * 3, "unknown"), ([0, 0, 1, 1] * 3, -1)):
+        assert quick(reject=1.0).fit(texts, labels).predict(["zzz"]).tolist() == [expected]
+        scores = cross_val_score(quick(reject=0.9), texts, labels, cv=3, scoring="accuracy", error_score="raise")
+        assert scores.tolist() == [1.0, 1.0, 1.0]
+    assert free_label(["unknown", "b"]) == "(unknown)" and free_label([-1, 2]) == -2 and free_label(["a", 1]) is None
+
+
+def test_examples_of_the_unknown_label_teach_the_automatic_threshold(tmp_path: Path) -> None:
+    examples = {"a": ["aaaa", "aaab", "aaba"], "b": ["bbbb", "bbba"]}
+    outside = ["zzzz", "zzzy"]
+    given = quick(reject="auto", unknown_label="?").fit({**examples, "?": outside})
+    other = quick(reject="auto", unknown_label="?", outside=outside).fit(examples)
+    assert given.classes_.tolist() == ["a", "b"] and given.threshold_ == other.threshold_
+    assert quick(reject="auto", unknown_label="?").fit(examples).threshold_ != other.threshold_
+    added = quick(reject="auto", unknown_label="?").fit(examples).partial_fit(outside, ["?", "?"])
+    assert added.threshold_ == other.threshold_
+    assert pickle.loads(pickle.dumps(given)).threshold_ == other.threshold_  # noqa: S301 (our own)
+    given.save(tmp_path / "saved")
+    loaded = FewShotClassifier.load(tmp_path / "saved", encoder=letters)
+    assert loaded.threshold_ == other.threshold_ and list(loaded.outside) == outside
+
+
+def test_the_folder_of_a_saved_classifier_is_named_with_the_way_to_load_it(tmp_path: Path) -> None:
+    quick().fit(EXAMPLES).save(tmp_path / "saved")
+    with pytest.raises(ConfigError, match=r"is a saved classifier, not a model: FewShotClassifier.load\('"):
+        FewShotClassifier(tmp_path / "saved").fit(EXAMPLES)
 
 
 def test_the_automatic_threshold_follows_the_classes() -> None:

@@ -31,6 +31,14 @@ def test_a_reject_that_is_no_threshold_is_named(reject: object) -> None:
         check_reject(reject)
 
 
+@pytest.mark.parametrize("reject", [5, -1.01, float("inf"), {"a": 0.5, "b": 50}])
+def test_a_reject_that_is_no_cosine_is_named(reject: object) -> None:
+    with pytest.raises(ConfigError, match="a cosine lies between -1 and 1"):
+        check_reject(reject)
+    with pytest.raises(ConfigError, match="a cosine lies between -1 and 1"):
+        quick().fit(EXAMPLES).set_params(reject=reject).predict(["hello"])
+
+
 def test_the_best_cut_divides_two_samples() -> None:
     assert best_cut(np.array([0.7, 0.8, 0.9]), np.array([0.1, 0.2])) == pytest.approx(0.45)
     assert best_cut(np.array([0.5, 0.8, 0.9]), np.array([0.1, 0.6])) == pytest.approx(0.7)

@@ -105,7 +105,7 @@ def test_refusal_may_be_set_after_a_fit() -> None:
     assert classifier.threshold_ == fresh.threshold_ is not None
     assert classifier.predict(["qqq", *TEXTS]).tolist() == fresh.predict(["qqq", *TEXTS]).tolist()
     assert classifier.state_ is classifier.state_  # the threshold is found once
-    classifier.reject = 2.0
+    classifier.reject = 1.0
     assert classifier.predict(TEXTS).tolist() == ["?"] * 3
     classifier.reject = "maybe"  # type: ignore[assignment]
     with pytest.raises(ConfigError, match="reject='maybe'"):

@@ -12,7 +12,7 @@ import pytest
 from dmin import FewShotClassifier
 from dmin.classifier.scoring import head_digest
 from dmin.errors import ConfigError, DataError, ModelError, StorageError
-from dmin.files import read_tensors, write_tensors
+from dmin.files import read_tensors, write_manifest, write_tensors
 from tests.classifier.common import EXAMPLES, letters, quick
 
 TEXTS = ["some text", "money back", "rain"]
@@ -84,6 +84,7 @@ def test_another_shipped_head_takes_the_same_examples(tmp_path: Path) -> None:
     tensors, _ = read_tensors(tmp_path / "saved" / "support.safetensors")
     spoiled = {name: tensor * 0 if name.startswith("prepared") else tensor for name, tensor in tensors.items()}
     write_tensors(tmp_path / "saved" / "support.safetensors", spoiled)
+    write_manifest(tmp_path / "saved", "classifier")
     loaded = FewShotClassifier.load(tmp_path / "saved", device="cpu")
     assert np.allclose(loaded.decision_function(TEXTS), classifier.decision_function(TEXTS), atol=1e-6)
 

@@ -44,8 +44,14 @@ def test_prints_and_writes_what_was_measured(
     stored = json.loads((out / "assessment.json").read_text())
     assert stored["separation"]["out_of_scope"] == 3 and stored["refused_out_of_scope"] == 1.0
     assert {path.name for path in out.iterdir()} == {
-        "assessment.json", "reliability.png", "confusion.png", "refusal.png",
+        "assessment.json", "reliability.png", "confusion.png", "refusal.png", "precision.png", "predictions.jsonl",
+        "report.html",
     }  # fmt: skip
+    assert "with refusal (a refused text of a class counts as wrong)" in output
+    assert "if nothing is refused, as below\n  for comparison, nearest prototype" in output
+    lines = [json.loads(line) for line in (out / "predictions.jsonl").read_text().splitlines()]
+    assert [line["label"] for line in lines] == ["refund", "parcel", "chess", None, None]
+    assert all(line["answer"] == line["label"] for line in lines[:2]) and all(line["refused"] for line in lines[2:])
     assert run([*arguments, "--keep-base", "--no-names"]) == 0
     assert "texts of base classes" in capsys.readouterr().out
 
@@ -62,10 +68,43 @@ def test_a_saved_classifier_is_measured_without_examples(
     assert (tmp_path / "runs" / "inbox-test" / "assessment.json").is_file()
 
 
+def test_a_target_precision_finds_the_threshold(
+    files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    arguments = ["assess", "--examples", files[0], "--test", files[1], "--out", str(out)]
+    assert run([*arguments, "--target-precision", "1"]) == 0
+    output = capsys.readouterr().out
+    stored = json.loads((out / "assessment.json").read_text())["target"]
+    assert f"precision 100.0 % with --reject {stored['threshold']:g}, which answers 2 of 3 texts" in output
+    assert stored["coverage"] == pytest.approx(2 / 3) and stored["precision"] == 1.0
+    assert run([*arguments, "--reject", str(stored["threshold"])]) == 0  # what it says is what that threshold gives
+    lines = [json.loads(line) for line in (out / "predictions.jsonl").read_text().splitlines()]
+    assert [line["right"] for line in lines] == [True, True, True] and [line["refused"] for line in lines] == [
+        False, False, True,
+    ]  # fmt: skip
+
+
+def test_the_page_shows_the_wrong_texts_with_the_examples_that_decided(files: tuple[str, str], tmp_path: Path) -> None:
+    rows = [*TEST, {"text": "give me <b>my</b> money\x1b[2J", "label": "parcel"}]
+    Path(files[1]).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run(["assess", "--examples", files[0], "--test", files[1], "--out", str(tmp_path / "out")]) == 0
+    page = (tmp_path / "out/report.html").read_text()
+    assert "Wrong answers: 2 of 4" in page and "out of scope, but answered as" in page
+    assert "give me &lt;b&gt;my&lt;/b&gt; money\\x1b[2J" in page and "\x1b" not in page
+    assert "answered as refund" in page and "its own class parcel has" in page and "example: give me a refund" in page
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
         (["--reject", "often"], "a number between -1 and 1, or auto"),
+        (["--reject", "50"], "--reject '50': a number between -1 and 1, or auto"),
+        (["--reject", "nan"], "a number between -1 and 1, or auto"),
+        (["--target-precision", "95"], "--target-precision 95.0: above 0 and at most 1"),
+        (["--target-precision", "0.9", "--reject", "0.1"], "leave out --reject"),
+        (["--device", "foo"], "no such device: 'foo'"),
+        (["--device", "cuda:77"], "device 'cuda:77' is not there on this machine"),
         (["--test", "gone.jsonl"], "no such file: gone.jsonl"),
         (["--model", "nowhere"], "no such run or model folder"),
         (["--way", "5"], "no such option '--way'"),

@@ -122,3 +122,97 @@ def test_stopped_on_request_is_no_success(
     monkeypatch.setattr("dmin.bulk.fields.answer_fields", stop)
     assert run(["classify", "--examples", examples, "hello"]) == 130
     assert capsys.readouterr().err == "stopped\n"
+
+
+TICKETS = "ticket;intent\nI want my money back;refund\nplease return what I paid;refund\nmy package is late;parcel\n"
+
+
+def test_columns_of_two_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "tickets.csv").write_text(TICKETS)
+    (tmp_path / "mails.csv").write_text("id,body,note\n1,money back please,x\n2,late package,y\n")
+    arguments = ["classify", "--input", f"{tmp_path}/mails.csv"]
+    for number, more in enumerate(
+        (
+            ["--examples", f"{tmp_path}/tickets.csv:text=ticket,label=intent", "--text-column", "body"],
+            ["--examples", f"{tmp_path}/tickets.csv", "--text-column", "body", "--label-column", "intent"],
+            ["--examples", f"{tmp_path}/tickets.csv"],  # all are obvious, and said
+        )
+    ):
+        output = tmp_path / f"answers{number}.csv"
+        assert run([*arguments, *more, "--output", str(output)]) == 0
+        assert [row["label"] for row in csv.DictReader(io.StringIO(output.read_text()))] == ["refund", "parcel"]
+    errors = capsys.readouterr().err
+    assert "note: " in errors and "read from the column 'ticket'" in errors and "read from the column 'body'" in errors
+    assert run([*arguments, "--examples", f"{tmp_path}/tickets.csv:text=words"]) == 2
+    assert "no column 'words'; it has ticket, intent" in capsys.readouterr().err
+    assert (
+        run(["classify", "--input", f"{tmp_path}/mails.csv:text=boddy", "--examples", f"{tmp_path}/tickets.csv"]) == 2
+    )
+    assert "no column 'boddy' (did you mean 'body'?)" in capsys.readouterr().err
+
+
+def test_rows_of_another_encoding_stop_are_left_out_or_kept(
+    examples: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "mails.jsonl"
+    source.write_bytes(b'{"text": "money"}\n{"text": "caf\xe9"}\n{"text": "\\ud800"}\n{"text": "parcel"}\n')
+    arguments = ["classify", "--examples", examples, "--input", str(source)]
+    assert run([*arguments, "--output", f"{tmp_path}/stop.csv"]) == 2
+    errors = capsys.readouterr().err
+    assert "mails.jsonl, row 2: text holds bytes that are not text" in errors and errors.count("\n") == 1
+    assert not list(tmp_path.glob("stop*"))
+    assert run([*arguments, "--output", f"{tmp_path}/skip.csv", "--on-error", "skip"]) == 0
+    assert "2 rows could not be used, left out (row 2:" in capsys.readouterr().err
+    assert len((tmp_path / "skip.csv").read_text().splitlines()) == 3
+    assert run([*arguments, "--output", f"{tmp_path}/keep.csv", "--on-error", "keep"]) == 0
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "keep.csv").read_text())))
+    assert [bool(row["error"]) for row in rows] == [False, True, True, False]
+    assert [bool(row["label"]) for row in rows] == [True, False, False, True]
+    source.write_bytes(b'{"text": "money"}\n{"text": "caf\xe9"}\n')
+    assert run([*arguments, "--output", f"{tmp_path}/latin.jsonl", "--encoding", "latin-1"]) == 0
+    assert "café" in (tmp_path / "latin.jsonl").read_text(encoding="utf-8")
+    assert run([*arguments, "--output", f"{tmp_path}/x.csv", "--encoding", "klingon"]) == 2
+    assert "unknown encoding 'klingon'" in capsys.readouterr().err
+
+
+def test_resume_is_bound_to_input_and_examples(
+    examples: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from dmin.bulk import fields, files
+
+    monkeypatch.setattr(files, "BATCH", 2)
+    real, calls = fields.answer_fields, []
+
+    def stop(*given: object, **more: object) -> object:
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return real(*given, **more)  # type: ignore[arg-type]
+
+    source, output = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("text\n" + "money back\nlate parcel\n" * 3)
+    arguments = ["classify", "--input", str(source), "--output", str(output)]
+    monkeypatch.setattr(fields, "answer_fields", stop)
+    assert run([*arguments, "--examples", examples]) == 130
+    monkeypatch.setattr(fields, "answer_fields", real)
+    (tmp_path / "other.yaml").write_text(YAML + "hours: [when do you open]\n")
+    assert run([*arguments, "--examples", f"{tmp_path}/other.yaml", "--resume"]) == 2
+    assert "another classifier" in capsys.readouterr().err
+    assert run([*arguments, "--examples", examples, "--resume", "--explain"]) == 2
+    assert "use the same options" in capsys.readouterr().err
+    source.write_text("text\nwhen do you open\n")
+    assert run([*arguments, "--examples", examples, "--resume"]) == 2
+    assert "another input" in capsys.readouterr().err
+    source.write_text("text\n" + "money back\nlate parcel\n" * 3)
+    assert run([*arguments, "--examples", examples, "--resume"]) == 0
+    assert len(output.read_text().splitlines()) == 7 and [p.name for p in tmp_path.glob("out*")] == ["out.csv"]
+
+
+def test_formulas_in_cells(examples: str, tmp_path: Path) -> None:
+    source = tmp_path / "in.csv"
+    source.write_text("text,id\nmoney back,=cmd()\n")
+    arguments = ["classify", "--examples", examples, "--input", str(source)]
+    assert run([*arguments, "--output", f"{tmp_path}/safe.csv"]) == 0
+    assert ",'=cmd()," in (tmp_path / "safe.csv").read_text()
+    assert run([*arguments, "--output", f"{tmp_path}/raw.csv", "--raw-cells"]) == 0
+    assert ",=cmd()," in (tmp_path / "raw.csv").read_text()

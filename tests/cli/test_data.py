@@ -28,6 +28,16 @@ def test_list_info_check_and_cache(capsys: pytest.CaptureFixture[str], words_fil
     assert "MB freed" in capsys.readouterr().out
 
 
+def test_a_file_of_examples_is_not_measured_by_episodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "intents.json"
+    path.write_text(json.dumps(EXAMPLES))
+    assert run(["data", "check", str(path), "--no-meaning"]) == 0
+    output = capsys.readouterr().out
+    assert "episodes" not in output and "no problems found" in output
+    assert run(["data", "check", str(path), "--no-meaning", "--shot", "5"]) == 0
+    assert "classes with fewer than 5 + 10 texts, too few for episodes: 2" in capsys.readouterr().out
+
+
 def test_check_by_meaning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "intents.json"
     path.write_text(json.dumps({**EXAMPLES, "hours": ["when do you open", "where is my parcel, my order"]}))

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from dmin.cli.app import run
+from dmin.files import check_manifest
 from dmin.model import load_model
 from tests.training.runs import SETTINGS
 
@@ -41,7 +42,8 @@ def test_model_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str], word
     (tmp_path / "notes.md").write_text("## Limits\n\nEnglish only.\n")
     head = tmp_path / "head"
     assert run(["model", "head", str(out), "--out", str(head), "--notes", str(tmp_path / "notes.md")]) == 0
-    assert {path.name for path in head.iterdir()} == {"head.json", "head.safetensors", "README.md"}
+    assert {path.name for path in head.iterdir()} == {"head.json", "head.safetensors", "README.md", "manifest.json"}
+    check_manifest(head, "model", ("head.json", "head.safetensors"))
     sizes = [(folder / "head.safetensors").stat().st_size for folder in (head, out / "model")]
     assert sizes[0] < 0.7 * sizes[1]  # in half precision
     kept, whole = (load_model(folder, device="cpu").method for folder in (head, out))
@@ -53,6 +55,13 @@ def test_model_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str], word
     examples.write_text(json.dumps(EXAMPLES))
     assert run(["classify", "--examples", str(examples), "--model", str(head), "give my money back"]) == 0
     assert run(["model", "card", str(out)]) == 0 and (out / "model" / "README.md").is_file()
+    check_manifest(
+        out / "model", "model", ("head.json", "head.safetensors", "config.json")
+    )  # a card changes nothing of it
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "precious.txt").write_text("mine")
+    assert run(["model", "head", str(out), "--out", str(tmp_path / "mine")]) == 2
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["precious.txt"]
     capsys.readouterr()
     assert run(["model", "push", str(out), "nowhere"]) == 2
     assert "owner/name is needed" in capsys.readouterr().err

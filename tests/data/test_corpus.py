@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dmin.data import ClassSplit, Corpus, join_corpora, leave_out, load_corpus
+from dmin.data.corpus import without_near_misses
 from dmin.errors import DataError, UnknownNameError
 from tests.conftest import word_corpus
 
@@ -84,3 +86,26 @@ def test_texts_are_left_out_ignoring_case_and_spaces() -> None:
     assert rest.texts == ("pay me",) and rest.labels == ("money",)
     assert rest.splits["s"] == ClassSplit(("money",), (), ())
     assert leave_out(corpus, ["not there"]) is corpus
+
+
+def test_labels_one_letter_off_are_named_and_left_out() -> None:
+    test = Corpus("test", ("a", "b", "c"), ("refund", "refnd", "chess"))
+    with pytest.warns(UserWarning, match=r"left out; correct them: 'refnd' \(1 texts; 'refund'\?\)"):
+        kept = without_near_misses(test, ["refund"])
+    assert kept.labels == ("refund", "chess") and kept.texts == ("a", "c")
+    assert without_near_misses(kept, ["refund"]) is kept
+    with pytest.raises(DataError, match="every label is a letter off"):
+        without_near_misses(Corpus("test", ("b",), ("refnd",)), ["refund"])
+
+
+@pytest.mark.parametrize(
+    ("examples", "message"),
+    [
+        ({" a": ["x"]}, "the label ' a' begins or ends with white space; write 'a'"),
+        ({"a": {"texts": ["x"]}}, r"class 'a' holds \{'texts': \['x'\]\}; a list of texts is needed"),
+        ({"a": b"x"}, "a list of texts is needed"),
+    ],
+)
+def test_examples_that_would_be_misread_are_refused(examples: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        Corpus.from_mapping(examples)

@@ -121,3 +121,68 @@ def test_bytes_in_parquet_are_an_error_not_a_text(tmp_path: Path) -> None:
     ((_, bad),) = rows(tmp_path / "x.parquet")
     assert isinstance(bad, BadRow)
     assert "text holds bytes" in bad.reason
+
+
+def test_a_row_that_csv_cannot_read_does_not_end_the_file(tmp_path: Path) -> None:
+    found = rows(write(tmp_path / "x.csv", 'text,label\na,one\n"b"x,two\nc,three\n'))
+    assert [number for number, record in found if isinstance(record, BadRow)] == [3]
+    assert [record["text"] for _, record in found if not isinstance(record, BadRow)] == ["a", "c"]
+
+
+def test_a_quote_that_hides_rows_is_said(tmp_path: Path) -> None:
+    """Rows inside of a quote that was forgotten must not disappear as one bad row."""
+    with pytest.raises(DataError, match="a quote is not closed"):
+        rows(write(tmp_path / "x.csv", 'text,label\na,one\n"b,two\nc,three\n'))
+    found = rows(write(tmp_path / "y.csv", 'text,label\n"a,one\nb,two\nc" ,three\nd,four\n'))
+    ((_, bad),) = [row for row in found if isinstance(row[1], BadRow)]
+    assert "lines 2 to 4: is a quote missing?" in bad.reason
+
+
+def test_names_of_columns_in_another_encoding_are_one_line(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="names of its columns are not text in this encoding: see --encoding"):
+        rows(write(tmp_path / "x.csv", b"caf\xe9,label\na,b\n"))
+
+
+def test_a_lone_surrogate_is_found_wherever_it_is(tmp_path: Path) -> None:
+    found = rows(write(tmp_path / "x.jsonl", '{"text": "a", "more": [{"x": "\\ud800"}]}\n{"\\ud800": "b"}\n'))
+    assert [isinstance(record, BadRow) for _, record in found] == [True, True]
+
+
+def test_one_text_that_is_no_utf8_leaves_the_other_rows_of_parquet(tmp_path: Path) -> None:
+    array = pyarrow.StringArray.from_buffers(
+        3, pyarrow.py_buffer(b"\x00\0\0\0\x01\0\0\0\x02\0\0\0\x03\0\0\0"), pyarrow.py_buffer(b"a\xffc")
+    )
+    parquet.write_table(pyarrow.table({"text": array}), tmp_path / "x.parquet")
+    found = rows(tmp_path / "x.parquet")
+    assert [isinstance(record, BadRow) for _, record in found] == [False, True, False]
+
+
+def test_utf8_read_in_another_encoding_is_said(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", "text\ncafé\n")
+    with pytest.warns(UserWarning, match="looks like UTF-8 but is read as cp1252"):
+        rows(path, "windows-1252")
+
+
+def test_a_line_that_never_ends_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dmin.data.formats.MOST_CELL", 100)
+    with pytest.raises(DataError, match="row 2: longer than 100 characters"):
+        rows(write(tmp_path / "x.jsonl", '{"text": "a"}\n' + "x" * 1000))
+
+
+@pytest.mark.parametrize("encoding", ["rot13", "zip", "hex", "utf-8\x00", ""])
+def test_codecs_that_are_not_of_texts_are_refused(tmp_path: Path, encoding: str) -> None:
+    with pytest.raises(DataError, match="unknown encoding"):
+        rows(write(tmp_path / "x.csv", "text\na\n"), encoding)
+
+
+def test_yaml_with_characters_that_it_forbids_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"x\.yaml is not valid YAML: unacceptable character"):
+        rows(write(tmp_path / "x.yaml", b"a: [caf\xe9]\n"))
+
+
+def test_a_key_twice_is_said_once_and_without_other_advice(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.yaml", "a: [x]\na: [y]\n")
+    with pytest.raises(DataError) as caught:
+        rows(path)
+    expected = f"{path}, line 2: the key 'a' is there twice (first in line 1), and one would be lost"
+    assert str(caught.value) == expected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dmin.data.labels import is_wordy, mostly_words, name_text
+from dmin.data.labels import is_wordy, mostly_words, name_text, near_misses
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,16 @@ def test_codes_and_numbers_are_not_words(label: object) -> None:
 def test_a_few_odd_labels_among_words_do_not_matter() -> None:
     assert mostly_words(["balance", "card_lost", "yes", "no", "transfer", "rewards"])
     assert not mostly_words(["C1", "C2", "other"]) and not mostly_words([])
+
+
+@pytest.mark.parametrize(
+    ("label", "near"),
+    [
+        ("refnd", "refund"), ("refunds", "refund"), ("refumd", "refund"), ("erfund", "refund"), ("Refund", "refund"),
+        ("late-parcel", "late_parcel"), ("late parcl", "late_parcel"), ("fund", None), ("C12", None), ("code12", None),
+        ("chess", None), ("card", None),
+    ],
+)  # fmt: skip
+def test_labels_one_letter_off_a_class(label: str, near: str | None) -> None:
+    classes = ["refund", "late_parcel", "C11", "code11", "car"]
+    assert near_misses([*classes, label], classes) == ({label: near} if near else {})

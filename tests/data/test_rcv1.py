@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -91,3 +92,48 @@ def test_odic_joins_intent_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (folder / "test.jsonl").write_text('{"text": "thanks", "label": "thank"}\n')
     corpus = load_corpus("odic")
     assert corpus.name == "odic" and corpus.classes == ("thank", "greet", "leave")
+
+
+def test_a_type_declaration_is_found_in_every_encoding(copy: Path) -> None:
+    bomb = '<!DOCTYPE a [<!ENTITY b "c"><!ENTITY d "&b;&b;">]>'
+    for encoding in ("utf-16", "utf-16-le", "utf-16-be", "utf-8", "latin-1"):
+        declared = "utf-16" if encoding.startswith("utf-16") else encoding
+        content = document("x", "C11", encoding=declared, head=bomb).decode("latin-1").encode(encoding)
+        reader = Rcv1Reader(copy)
+        assert reader.parse(content) is None
+        assert set(reader.skipped) <= {"document type declaration", "broken XML"}, encoding
+        if encoding in ("utf-16", "utf-8", "latin-1"):
+            assert reader.skipped == {"document type declaration": 1}
+
+
+def test_a_zip_cannot_fill_the_memory(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dmin.data.rcv1.MOST_DOCUMENT", 1 << 20)
+    with zipfile.ZipFile(copy / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(40):
+            archive.writestr(f"{number}.xml", document("x" * (900 << 10), "C11"))
+    assert (copy / "bomb.zip").stat().st_size < 1 << 17
+    with zipfile.ZipFile(copy / "one.zip", "w") as archive:
+        archive.writestr("large.xml", document("x" * (2 << 20), "C11"))
+    (copy / "large.xml").write_bytes(document("x" * (2 << 20), "C11"))
+    reader = Rcv1Reader(copy, topics=5, documents=5)
+    tracemalloc.start()
+    try:
+        assert reader.read().classes == ("C11", "M14")
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+    assert reader.skipped["zip that would grow too large"] == 1
+    assert reader.skipped["document too large"] == 2
+
+
+def test_a_size_that_a_zip_understates_does_not_help_it(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dmin.data.rcv1.MOST_DOCUMENT", 1 << 16)
+    with zipfile.ZipFile(copy / "lie.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x.xml", document("x" * (1 << 20), "C11"))
+    content = (copy / "lie.zip").read_bytes()
+    real = len(document("x" * (1 << 20), "C11")).to_bytes(4, "little")
+    assert content.count(real) == 2
+    (copy / "lie.zip").write_bytes(content.replace(real, (100).to_bytes(4, "little")))
+    reader = Rcv1Reader(copy, topics=5, documents=5)
+    reader.read()
+    assert reader.skipped["unreadable zip"] + reader.skipped["document too large"] >= 2

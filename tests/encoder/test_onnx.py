@@ -156,7 +156,7 @@ def test_classifier_saves_and_loads_with_its_backend(exported: Path, tmp_path: P
         answers[backend] = classifier.decision_function(TEXTS)
     assert np.allclose(answers["onnx"], answers["torch"], atol=1e-5)
     classifier.save(tmp_path / "kept")
-    again = FewShotClassifier.load(tmp_path / "kept")
+    again = FewShotClassifier.load(tmp_path / "kept", encoder=str(exported))
     assert again.backend == "onnx" and again.encoder_ is not None and again.encoder_.backend == "onnx"
     assert np.allclose(again.decision_function(TEXTS), answers["onnx"], atol=1e-6)
 

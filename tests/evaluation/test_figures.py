@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import matplotlib
+import numpy as np
+import pytest
 from matplotlib.image import imread
 
-from dmin.evaluation.figures import bars_figure, confusion_figure, curves_figure, save_png, svg_text
+from dmin.evaluation.figures import (
+    bars_figure,
+    confusion_figure,
+    curves_figure,
+    embedding_figure,
+    save_png,
+    svg_text,
+)
 
 METRICS = [
     {"stage": stage, "step": step, **({"loss": 1 / (step + 1), "accuracy": 0.5} if step % 2 else {"validation": 0.6})}
@@ -45,3 +55,19 @@ def test_no_global_figure_is_left() -> None:
 
     curves_figure(METRICS)
     assert plt.get_fignums() == [] and matplotlib.get_backend()
+
+
+@pytest.mark.parametrize("name", ["$", "$x_1^{", "$$", r"\$a$", "_hidden", "a\x1b[2J", "<b>&", "日本"])
+def test_any_label_can_be_drawn(name: str, tmp_path: Path) -> None:
+    """`$` begins a formula in matplotlib, and a name that begins with `_` is left out of a legend."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # a font without this sign draws a box
+        figure = confusion_figure({(name, name): 1, (name, "other"): 2}, f"title {name}")
+        save_png(figure, tmp_path / "confusion.png")
+        assert (tmp_path / "confusion.png").read_bytes()[:4] == b"\x89PNG"
+        points = np.zeros((2, 2))
+        text = svg_text(bars_figure([name, "b"], {name: [(0.5, 0.1), (0.6, 0.1)], "x": [(0.1, 0.0), (0.2, 0.0)]}))
+        drawn = embedding_figure([("before", points, 0.5)], [name, "other"], [0, 1])
+        save_png(drawn, tmp_path / "points.png")
+    assert len(drawn.legends[0].get_texts()) == 2
+    assert text.startswith("<svg") and "\x1b" not in text

@@ -14,6 +14,16 @@ from dmin.files import read_tensors, write_tensors
 TENSORS = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor(3.5), "c": torch.zeros(0, 2)}
 
 
+def test_equal_content_has_equal_bytes(tmp_path: Path) -> None:
+    """safetensors orders metadata at random; a resumed run must end with the bytes of one that was not killed."""
+    metadata = {f"key{number}": "ü" * number for number in range(8)}
+    for number in range(10):
+        write_tensors(tmp_path / f"{number}.safetensors", {"a": torch.ones(3), "b": torch.zeros(2, 2)}, metadata)
+    assert len({path.read_bytes() for path in tmp_path.iterdir()}) == 1
+    tensors, found = read_tensors(tmp_path / "0.safetensors")
+    assert found == metadata and torch.equal(tensors["a"], torch.ones(3))
+
+
 def test_tensors_come_back_with_their_metadata(tmp_path: Path) -> None:
     write_tensors(tmp_path / "x.safetensors", TENSORS, {"step": "7"})
     tensors, metadata = read_tensors(tmp_path / "x.safetensors")

@@ -36,7 +36,7 @@ def store(folder: Path, warnings: list[str] | None = None) -> CheckpointStore:
 def test_everything_comes_back(tmp_path: Path) -> None:
     network, optimizer = trained()
     checkpoints = store(tmp_path)
-    state = LoopState(2, step=40, best_step=30, best_score=0.5, stale=1)
+    state = LoopState(stage=2, step=40, best_step=30, best_score=0.5, stale=1)
     checkpoints.save_best(2, 30, learned_state(network))
     checkpoints.save(state, learned_state(network), optimizer_tensors(optimizer))
     found = checkpoints.latest()
@@ -59,7 +59,7 @@ def test_two_are_kept_with_their_best(tmp_path: Path) -> None:
         best = step // 20 * 20
         if best == step:
             checkpoints.save_best(1, step, learned_state(network))
-        state = LoopState(1, step=step, best_step=best, best_score=0.1)
+        state = LoopState(stage=1, step=step, best_step=best, best_score=0.1)
         checkpoints.save(state, learned_state(network), optimizer_tensors(optimizer))
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == [
@@ -76,7 +76,7 @@ def test_a_damaged_one_is_named_and_the_one_before_is_used(tmp_path: Path, damag
     checkpoints = store(tmp_path, warnings)
     for step in (10, 20):
         checkpoints.save_best(1, step, learned_state(network))
-        state = LoopState(1, step=step, best_step=step, best_score=0.1)
+        state = LoopState(stage=1, step=step, best_step=step, best_score=0.1)
         checkpoints.save(state, learned_state(network), optimizer_tensors(optimizer))
     newest = tmp_path / ("best1-0000020.safetensors" if damage == "best" else "stage1-0000020.best-0000020.safetensors")
     newest.write_bytes(newest.read_bytes()[: 0 if damage == "empty" else 100])

@@ -9,6 +9,12 @@ from dmin.classifier.explanation import answer_texts, explain_text
 from dmin.classifier.few_shot import FewShotClassifier
 
 
+def field_names(top_k: int, explain: bool = False, keep: bool = False) -> tuple[str, ...]:
+    """The names of the columns that answers add; `keep` adds the reason of rows that could not be used."""
+    more = {"top_k": top_k > 1, "because": explain, "error": keep}
+    return ("label", "score", "probability", *(name for name, wanted in more.items() if wanted))
+
+
 def answer_fields(
     classifier: FewShotClassifier, texts: Sequence[str], top_k: int, explain: bool = False
 ) -> list[dict[str, Any]]:

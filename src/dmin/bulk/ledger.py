@@ -14,7 +14,9 @@ from typing import Any
 
 import yaml
 
+from dmin.bulk.part import differences
 from dmin.bulk.remote import Place, storage_errors
+from dmin.data.yaml_documents import parse_yaml
 from dmin.errors import DataError
 
 WORK = "_dmin"
@@ -44,7 +46,7 @@ class Ledger:
         if any(not name.startswith(own) for name, _ in self.folder.files()):  # something is answered
             if content is None:
                 raise DataError(f"{self.folder} holds something else: choose an empty or a new folder for --output")
-            _compare(yaml.safe_load(content) or {}, settings, self.folder)
+            _compare(content, settings, self.folder)
             return
         place.write(yaml.safe_dump(dict(settings), allow_unicode=True, sort_keys=False))
 
@@ -87,22 +89,19 @@ def stamp(info: Any) -> str:
 def _parse(content: bytes | None) -> dict[str, Any]:
     """A receipt; empty where it is damaged, so that the file is answered again."""
     try:
-        found = yaml.safe_load(content or b"")
-    except (yaml.YAMLError, UnicodeDecodeError):
+        found = parse_yaml((content or b"").decode(), "receipt")
+    except (DataError, UnicodeDecodeError):
         return {}
     return found if isinstance(found, dict) and isinstance(found.get("rows"), int) else {}
 
 
-def _compare(before: Mapping[str, Any], now: Mapping[str, Any], folder: Place) -> None:
-    different = [name for name in now if before.get(name) != now[name]]
-    if not different:
-        return
-    if different == ["classifier"]:
-        what = "another classifier (examples, model, or how it refuses)"
-    else:
-        what = ", ".join(
-            f"{name} {before.get(name)!r}, now {now[name]!r}" for name in different if name != "classifier"
-        )
-    raise DataError(
-        f"{folder} was begun with other options ({what}): use the same ones to continue, or another --output"
-    )
+def _compare(content: bytes, now: Mapping[str, Any], folder: Place) -> None:
+    try:
+        before = parse_yaml(content.decode(), f"{folder}/{WORK}/settings.yaml")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{folder}/{WORK}/settings.yaml is damaged: choose another --output") from error
+    if not isinstance(before, dict):
+        raise DataError(f"{folder}/{WORK}/settings.yaml is damaged: choose another --output")
+    different = differences(before, now)
+    if different:
+        raise DataError(f"{folder} was begun with {different}: use the same ones to continue, or another --output")

@@ -7,7 +7,6 @@ code that classifies a single file (`dmin.bulk.files`), and a second run answers
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 import tarfile
@@ -21,13 +20,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dmin.bulk.fields import answer_fields
-from dmin.bulk.files import classify_file, read_texts
+from dmin.bulk.fields import answer_fields, field_names
+from dmin.bulk.files import classify_file
+from dmin.bulk.identity import pack
+from dmin.bulk.inputs import read_texts
 from dmin.bulk.ledger import Ledger, output_name, stamp
+from dmin.bulk.on_error import OnError
 from dmin.bulk.remote import Found, Place, find_files, open_place
 from dmin.classifier.few_shot import FewShotClassifier
-from dmin.classifier.state import State
-from dmin.classifier.storage import save_state
+from dmin.data.columns import ENCODING
+from dmin.data.formats import check_encoding
 from dmin.errors import ConfigError, DataError, DminError, StorageError, one_line
 
 KINDS = (".parquet", ".csv", ".tsv", ".jsonl", ".txt")
@@ -45,6 +47,9 @@ class Work:
         column: the column of the texts.
         top_k: also the k most similar classes, if more than one.
         explain: also the examples that decided.
+        encoding: of text files.
+        on_error: what to do with rows that cannot be used.
+        raw: write cells of tables as they are, formulas too.
     """
 
     root: Place
@@ -52,6 +57,24 @@ class Work:
     column: str = "text"
     top_k: int = 1
     explain: bool = False
+    encoding: str = ENCODING
+    on_error: OnError = OnError.stop
+    raw: bool = False
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the columns that answers add."""
+        return field_names(self.top_k, self.explain, self.on_error is OnError.keep)
+
+    def settings(self, classifier: str) -> dict[str, Any]:
+        """What decides the answers, for the ledger; options that came later are named where they are not the default."""
+        found = {
+            "classifier": classifier, "input": str(self.root), "text_column": self.column, "top_k": self.top_k,
+            "explain": self.explain,
+        }  # fmt: skip
+        later = {"encoding": self.encoding, "on_error": str(self.on_error), "raw": self.raw}
+        usual = {"encoding": ENCODING, "on_error": "stop", "raw": False}
+        return found | {name: value for name, value in later.items() if value != usual[name]}
 
 
 @dataclass(frozen=True)
@@ -114,10 +137,11 @@ class Scorer:
             answers.parent.mkdir()
             try:
                 rows = classify_file(
-                    read_texts(source, work.column),
+                    read_texts(source, work.column, encoding=work.encoding, on_error=work.on_error),
                     answers,
                     lambda texts: answer_fields(self.classifier, texts, work.top_k, work.explain),
-                    column=work.column,
+                    fields=work.fields,
+                    raw=work.raw,
                     batch=self.batch,
                     after_batch=self.counter,
                 )
@@ -137,14 +161,16 @@ def classify_files(
     column: str = "text",
     top_k: int = 1,
     explain: bool = False,
+    encoding: str = ENCODING,
+    on_error: OnError = OnError.stop,
+    raw: bool = False,
     workers: int | None = None,
     device: str | None = None,
     after_batch: Callable[[int], object] = int,
 ) -> Outcome:
     """Classify every file of a folder or pattern, each into a file of the same name below `output`.
 
-    Run again after a crash, it answers what is missing. A Ray cluster is used where there is one (`RAY_ADDRESS`, or started
-    on this machine), else one is started here for as long as it takes.
+    Run again, it answers what is missing. A Ray cluster is used where there is one, else one is started meanwhile.
 
     Args:
         classifier: a fitted classifier; each worker gets a copy.
@@ -153,6 +179,9 @@ def classify_files(
         column: the column of the texts.
         top_k: also the k most similar classes, if more than one.
         explain: also the examples that decided.
+        encoding: of text files.
+        on_error: what to do with rows that cannot be used.
+        raw: write cells of tables as they are, formulas too.
         workers: actors; without it, one per core of the cluster (per GPU on "cuda").
         device: of the workers; without one, "cuda" where the cluster has GPUs, else "cpu".
         after_batch: called with the number of rows done since the last call.
@@ -167,14 +196,12 @@ def classify_files(
         raise ConfigError(f"--workers {workers}: at least 1 is needed")
     found, place = find_files(source, KINDS), open_place(output)
     _check_places(found, place)
-    work = Work(found.root, place, column, top_k, explain)
-    _peek(found.root / next(iter(found.files)), column)
+    work = Work(found.root, place, column, top_k, explain, check_encoding(encoding), OnError(on_error), raw)
+    _peek(found.root / next(iter(found.files)), work)
     state = classifier.state_.check_ready()
     archive, digest = pack(state)
     ledger = Ledger(place)
-    ledger.begin(
-        {"classifier": digest, "input": str(found.root), "text_column": column, "top_k": top_k, "explain": explain}
-    )
+    ledger.begin(work.settings(digest))
     before = ledger.done(found.files)
     missing = {name: info for name, info in found.files.items() if name not in before}
     rows = 0
@@ -182,22 +209,12 @@ def classify_files(
         if state.settings.backend not in ("auto", "torch"):
             device = device or "cpu"  # the only one that ONNX computes on, also where the cluster has GPUs
         run = partial(ray_cluster.run, workers=workers, device=device, after_batch=after_batch)
-        encoder = state.settings.encoder if callable(state.settings.encoder) else None
+        encoder = (
+            state.settings.encoder
+        )  # not in the archive: a function, or a name that load does not follow by itself
         rows = _collect(run(Scorer, (archive, encoder, work), _items(missing)), len(missing))
     ledger.clean()
     return Outcome(len(missing), rows, len(before))
-
-
-def pack(state: State) -> tuple[bytes, str]:
-    """A saved classifier as one archive, to be sent to other machines, and a digest that identifies its answers."""
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch) / "classifier"
-        save_state(state, folder)
-        content = io.BytesIO()
-        with tarfile.open(fileobj=content, mode="w") as archive:
-            archive.add(folder, arcname=".")
-        # Examples, settings and digests of encoder and head; not the vectors, whose last digits differ by machine.
-        return content.getvalue(), hashlib.sha256((folder / "classifier.json").read_bytes()).hexdigest()[:16]
 
 
 def _items(missing: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -224,10 +241,10 @@ def _collect(reports: Iterable[Mapping[str, Any]], files: int) -> int:
     return rows
 
 
-def _peek(place: Place, column: str) -> None:
+def _peek(place: Place, work: Work) -> None:
     """Raise the error of a wrong column before anything is started."""
     if place.is_local:
-        next(read_texts(Path(place.path), column), None)
+        next(read_texts(Path(place.path), work.column, encoding=work.encoding, on_error=work.on_error), None)
 
 
 def _check_places(found: Found, output: Place) -> None:

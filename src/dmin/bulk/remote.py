@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dmin.errors import DataError, StorageError
-from dmin.files import sync, write_atomic
+from dmin.files import sync, user_path, write_atomic
 
 _WILD = re.compile(r"[*?\[]")
 _QUERY = re.compile(r"\?\w+=.*$")  # s3://bucket/key?region=...: a setting of the file system, not a wildcard
@@ -132,7 +132,7 @@ def open_place(address: str) -> Place:
     from pyarrow import ArrowInvalid, fs
 
     if "://" not in address:
-        return Place(fs.LocalFileSystem(), str(Path(os.path.abspath(Path(address).expanduser()))))  # noqa: PTH100 (no links)
+        return Place(fs.LocalFileSystem(), str(Path(os.path.abspath(user_path(address)))))  # noqa: PTH100 (no links)
     try:
         filesystem, path = fs.FileSystem.from_uri(address)
     except ArrowInvalid:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from html import escape
+
 from dmin.classifier.state import State
+from dmin.errors import printable
 
 _SHOWN = 50
 
@@ -13,7 +16,7 @@ def classifier_card(state: State) -> str:
     table = "\n".join(f"| {_cell(entry.label)} | {len(entry.examples)} |" for entry in entries[:_SHOWN])
     more = f"\n\nand {len(entries) - _SHOWN} more classes." if len(entries) > _SHOWN else ""
     method, encoder = state.model.method, state.model.encoder
-    refusal = "nothing" if settings.reject is None else f"`reject={settings.reject!r}`"
+    refusal = "nothing" if settings.reject is None else f"`reject={printable(repr(settings.reject)).replace('`', '')}`"
     if settings.keep_base:
         refusal += f"; {len(state.base_classes)} base classes of the model are answered too"
     return f"""---
@@ -46,4 +49,8 @@ The examples themselves are part of the folder (`classifier.json`): do not publi
 
 
 def _cell(label: object) -> str:
-    return str(label).replace("|", "\\|").replace("\n", " ")
+    """A label as it stands in a table: no control characters, no HTML, and signs of Markdown as they are."""
+    text = escape(printable(label), quote=False).replace("\\", "\\\\")
+    for sign in "|`*_[]":
+        text = text.replace(sign, "\\" + sign)
+    return text

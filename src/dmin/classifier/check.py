@@ -11,6 +11,7 @@ from dmin.classifier.knowledge import Knowledge
 from dmin.classifier.left_out import leave_each_out
 from dmin.classifier.scoring import Model
 from dmin.data.corpus import plain_text
+from dmin.errors import printable
 
 FEW = 3  # examples below which a class is thin
 MARGIN = 0.02  # cosine by which another class must be nearer before an example is doubted
@@ -61,20 +62,21 @@ class SupportReport:
         return asdict(self)
 
     def __str__(self) -> str:
+        show = printable
         lines = [f"{self.classes} classes, {self.examples} examples: {self.problems or 'no'} findings"]
         blocks = [
-            ("given twice", [f"{text!r} in {label} ({times} x)" for text, label, times in self.repeated]),
-            ("under two classes", [f"{text!r}: {', '.join(map(str, labels))}" for text, labels in self.contradictory]),
+            ("given twice", [f"{text!r} in {show(label)} ({times} x)" for text, label, times in self.repeated]),
+            ("under two classes", [f"{text!r}: {', '.join(map(show, labels))}" for text, labels in self.contradictory]),
             (
                 "nearer to another class (mislabelled?)",
                 [
-                    f"{d.text!r} is in {d.label} ({d.own:.2f}), nearer to {d.nearer} ({d.other:.2f})"
+                    f"{d.text!r} is in {show(d.label)} ({d.own:.2f}), nearer to {show(d.nearer)} ({d.other:.2f})"
                     for d in self.doubtful
                 ],
             ),
-            ("classes that overlap", [f"{one} / {two}: {n} examples" for one, two, n in self.overlapping]),
-            (f"classes with fewer than {FEW} examples", [f"{label} ({size})" for label, size in self.thin]),
-            ("add examples next to", [f"{item.label}: {item.reason}" for item in self.advice]),
+            ("classes that overlap", [f"{show(one)} / {show(two)}: {n} examples" for one, two, n in self.overlapping]),
+            (f"classes with fewer than {FEW} examples", [f"{show(label)} ({size})" for label, size in self.thin]),
+            ("add examples next to", [f"{show(item.label)}: {show(item.reason)}" for item in self.advice]),
         ]
         for title, findings in blocks:
             if findings:

@@ -13,7 +13,9 @@ from torch import Tensor
 
 from dmin.classifier.knowledge import ClassSupport
 from dmin.classifier.state import State
-from dmin.errors import DataError
+from dmin.errors import DataError, printable
+
+LEAST_DIFFERENCE = 0.0005  # of two cosines that are printed with three digits
 
 OTHERS_SHOWN = 5  # examples of other classes that an explanation names
 NOTHING = 1e-5  # a share that is rounding
@@ -71,41 +73,52 @@ class Explanation:
             "memory": [[name, weight] for name, weight in self.memory],
         }  # fmt: skip
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A sentence for each row with a positive share without which the score would be higher, which looks odd."""
+        return tuple(
+            f"{'the name' if share.is_name else 'the example'} {share.text!r} points towards the text (share "
+            f"{share.share:+.3f}) but less than the other rows of {self.nearest}: without it they would make up the class "
+            f"alone, and the score would be {share.without:.3f}"
+            for share in self.examples
+            if share.share > 0 and share.without > self.score + LEAST_DIFFERENCE
+        )
+
     def __str__(self) -> str:
         refused = ""
         if self.threshold is not None and self.cosine < self.threshold:
             refused = f" (refused: cosine {self.cosine:.2f} below {self.threshold:.2f})"
         if self.unreadable:
             refused = " (refused: the encoder cannot read it)"
-        lines = [f"{self.text!r} -> {self.label}   score {self.score:.3f} of {self.nearest}{refused}"]
+        nearest = printable(self.nearest)
+        lines = [f"{self.text!r} -> {printable(self.label)}   score {self.score:.3f} of {nearest}{refused}"]
         if self.runner_up is not None:
-            lines.append(f"  runner-up: {self.runner_up} ({self.runner_up_score:.3f})")
+            lines.append(f"  runner-up: {printable(self.runner_up)} ({self.runner_up_score:.3f})")
         for share in self.examples:
             kind = "name" if share.is_name else "example"
             kind += f" of {share.label}" if share.label not in (None, self.nearest) else ""
             alone = "" if math.isnan(share.without) else f"   (without it: {share.without:.3f})"
-            lines.append(f"  {_share(share.share)}  {kind}: {share.text}{alone}")
+            lines.append(f"  {_share(share.share)}  {kind}: {printable(share.text)}{alone}")
         if self.memory:
-            lines.append("  memory: " + ", ".join(f"{name} {weight:+.2f}" for name, weight in self.memory))
+            lines.append("  memory: " + ", ".join(f"{printable(name)} {weight:+.2f}" for name, weight in self.memory))
+        lines += [f"  note: {printable(note)}" for note in self.notes]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         lines = "".join(
             f"<tr><td>{_share(share.share)}</td><td>{'' if math.isnan(share.without) else f'{share.without:.3f}'}</td>"
-            f"<td>{'<i>name</i> ' if share.is_name else ''}{escape(share.text)}</td></tr>"
+            f"<td>{'<i>name</i> ' if share.is_name else ''}{_html(share.text)}</td></tr>"
             for share in self.examples
         )
         runner = (
-            f", runner-up {escape(str(self.runner_up))} ({self.runner_up_score:.3f})"
-            if self.runner_up is not None
-            else ""
+            f", runner-up {_html(self.runner_up)} ({self.runner_up_score:.3f})" if self.runner_up is not None else ""
         )
-        memory = ", ".join(f"{escape(name)} {weight:+.2f}" for name, weight in self.memory)
-        memory = f"<p><small>memory: {memory}</small></p>" if memory else ""
+        memory = ", ".join(f"{_html(name)} {weight:+.2f}" for name, weight in self.memory)
+        below = [*([f"memory: {memory}"] if memory else []), *(f"note: {_html(note)}" for note in self.notes)]
         return (
-            f"<p>“{escape(self.text)}” → <b>{escape(str(self.label))}</b> "
-            f"({escape(str(self.nearest))} {self.score:.3f}{runner})</p>"
-            f"<table><tr><th>share</th><th>without it</th><th>example</th></tr>{lines}</table>{memory}"
+            f"<p>“{_html(self.text)}” → <b>{_html(self.label)}</b> ({_html(self.nearest)} {self.score:.3f}{runner})</p>"
+            f"<table><tr><th>share</th><th>without it</th><th>example</th></tr>{lines}</table>"
+            + "".join(f"<p><small>{line}</small></p>" for line in below)
         )
 
 
@@ -125,7 +138,7 @@ def answer_texts(state: State, X: Sequence[Any], k: int = 1) -> list[Answer]:  #
         best = columns[0]
         top = tuple((labels[column], float(scores[text, column])) for column in columns)
         refused = bool(cosines[text, best] < limits[best]) or bool(unreadable[text])
-        label = state.settings.unknown_label if refused else labels[best]
+        label = state.refused_label if refused else labels[best]
         answers.append(Answer(label, float(cosines[text, best]), float(probabilities[text, best]), refused, top))
     return answers
 
@@ -146,7 +159,7 @@ def explain_text(state: State, text: Any) -> Explanation:
         shares = _shares(state, entry, query) if state.model.head is None else _head_shares(state, best, query)
     return Explanation(
         text=str(text),
-        label=state.settings.unknown_label if cosine < limit or unreadable else labels[best],
+        label=state.refused_label if cosine < limit or unreadable else labels[best],
         nearest=labels[best],
         score=float(scores[best]),
         runner_up=labels[runner] if runner is not None else None,
@@ -197,3 +210,7 @@ def _share(share: float) -> str:
 
 def _number(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _html(value: object) -> str:
+    return escape(printable(value))

@@ -23,6 +23,7 @@ from dmin.classifier.state import Settings, State
 from dmin.classifier.storage import load_state, push_state, save_state
 from dmin.encoder import FloatArray, TextEncoder
 from dmin.errors import DataError, unknown_name
+from dmin.model import answers_own_classes
 
 Examples = Mapping[Any, Sequence[str]] | Sequence[str]
 
@@ -43,10 +44,12 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             vectors [n, d]. model="adaptive" uses the adaptive head on these too.
         use_names: let the class's name take part as one more row: True, False, or "auto" (where labels are words).
         descriptions: a sentence for a label, in place of its name; a class may have nothing but that.
-        keep_base: classify over the trained model's base classes too.
-        reject: refuse a text whose highest cosine lies below this: a number, a number for each label, or "auto" (learned
-            from the examples and from out-of-scope texts; see `dmin.classifier.refusal`); None refuses nothing.
-        unknown_label: the label of a refused text.
+        keep_base: classify over the trained model's base classes too. A model that was trained with all_classes always
+            does, and answers without a fit.
+        reject: refuse a text whose highest cosine lies below this: a number from -1 to 1, one for each label, or "auto"
+            (learned from the examples and from out-of-scope texts; see `dmin.classifier.refusal`); None refuses nothing.
+        unknown_label: the label of a refused text; examples that `fit` gets under it are out-of-scope texts, of no class.
+            None: "unknown" among labels that are strings, -1 among whole numbers.
         outside: out-of-scope texts for reject="auto" to learn from.
         backend: what encodes: "auto", "torch", "onnx", or "onnx-int8" (twice as fast on a CPU; see the page on speed).
         device: where to compute; without one, a GPU where there is one.
@@ -85,7 +88,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _state: State  # the only thing that fit, add_class and the like change
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_state") and bool(self._state.labels)
+        if hasattr(self, "_state"):
+            return bool(self._state.labels)
+        return Path(self.model).is_dir() and self._needs_no_fit()  # (nothing is fetched to show an object)
 
     # Fitted attributes
 
@@ -93,7 +98,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def state_(self) -> State:
         """One frozen snapshot of everything that answers are made from."""
         if not hasattr(self, "_state"):
-            raise NotFittedError("the classifier knows no class yet: call fit, or add_class")
+            if not self._needs_no_fit():
+                raise NotFittedError("the classifier knows no class yet: call fit, or add_class")
+            self.open()
         return self._state.refusing(self.reject, self.unknown_label, self.outside)
 
     @property
@@ -179,6 +186,10 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def add_class(self, label: Hashable, texts: Sequence[str] = ()) -> Self:
         """Add a class; the others are not touched. Without texts it needs a description."""
         check_label(label)
+        if self.unknown_label is not None and label == self.unknown_label:
+            raise DataError(
+                f"class {label!r} is the unknown_label of refused texts: give such texts as outside, or to fit"
+            )
         groups = read_examples({label: texts}, None, self._precomputed())
         with lock_of(self):
             state = self._current()
@@ -228,7 +239,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | Path) -> None:
         """Write classes, examples, vectors and, if there is one, the trained model into a folder."""
-        save_state(self._ready(), Path(path))
+        save_state(self._ready().with_outside(), Path(path))
 
     @classmethod
     def load(cls, path: str | Path, *, encoder: Any = None, device: str | None = None) -> Self:
@@ -243,7 +254,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def push_to_hub(self, identifier: str, *, private: bool = False) -> str:
         """Send the classifier, with a card, to the Hugging Face hub as `owner/name`; return its address."""
-        return push_state(self._ready(), identifier, private=private)
+        return push_state(self._ready().with_outside(), identifier, private=private)
 
     # Answers
 
@@ -273,10 +284,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return [list(found.top) for found in self.answer(X, k)]
 
     def score(self, X: Sequence[str], y: Iterable[Any], sample_weight: Any = None) -> float:  # noqa: N803
-        """Accuracy; a refused text counts as wrong, whatever its label."""
-        right = [
-            not found.refused and bool(found.label == label) for found, label in zip(self.answer(X), y, strict=True)
-        ]
+        """Accuracy of `predict`: to refuse a text is right if its label is `unknown_label`, else wrong."""
+        right = [bool(found.label == label) for found, label in zip(self.answer(X), y, strict=True)]
         return float(np.average(right, weights=sample_weight))
 
     def explain(self, text: str) -> Explanation:
@@ -291,7 +300,12 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # Inside
 
     def _settings(self) -> Settings:
-        return Settings(**{name: getattr(self, name) for name in Settings.__dataclass_fields__})
+        settings = Settings(**{name: getattr(self, name) for name in Settings.__dataclass_fields__})
+        return replace(settings, keep_base=True) if self._needs_no_fit() else settings
+
+    def _needs_no_fit(self) -> bool:
+        """True for a model that answers its own classes."""
+        return self.encoder is None and answers_own_classes(self.model)
 
     def _precomputed(self) -> bool:
         """Vectors are given in place of texts: as at the fit, if there was one."""

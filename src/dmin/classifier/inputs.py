@@ -14,6 +14,7 @@ from dmin.encoder import FloatArray
 from dmin.errors import DataError
 
 PRECOMPUTED = "precomputed"
+LARGEST_NUMBER, SMALLEST_NUMBER = 1e15, 1e-6  # of the numbers in a vector; beyond, its squares leave float32's range
 
 
 class VectorText(str):
@@ -24,7 +25,7 @@ class VectorText(str):
     @classmethod
     def of(cls, vector: Any) -> Self:
         """Name a vector [d]."""
-        values = np.ascontiguousarray(vector, dtype=np.float32)
+        values = np.ascontiguousarray(safe_vectors(np.asarray(vector).reshape(1, -1))[0])
         found = cls(f"vector {hashlib.sha256(values.tobytes()).hexdigest()[:12]}")
         found.vector = values
         return found
@@ -36,7 +37,7 @@ class VectorText(str):
 
         if isinstance(X, list | tuple) and not len(X):
             return []
-        values = check_array(X, dtype=np.float32, input_name="X")  # [n, d]
+        values = check_array(X, dtype=np.float64, input_name="X")  # [n, d]
         return [VectorText.of(vector) for vector in values]
 
     @staticmethod
@@ -97,6 +98,7 @@ def check_label(label: Any) -> None:
         raise TypeError(f"label {label!r} ({type(label).__name__}): a label must be hashable")
     if label is None:
         raise DataError("None is no label")
+    _check_spaces(label)
 
 
 def read_labels(y: Any) -> list[Any]:
@@ -133,8 +135,9 @@ def _from_mapping(examples: Mapping[Any, Any]) -> dict[Any, list[str]]:
         label = _plain(key)
         if label is None or label != label:
             raise DataError(f"{label!r} is no label")
-        if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
-            what = "one string" if isinstance(texts, str | bytes) else repr(texts)
+        _check_spaces(label)
+        if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
+            what = "one string" if isinstance(texts, str | bytes) else repr(texts)[:200]
             raise TypeError(f"class {label!r}: a list of texts is needed, not {what}")
         groups[label] = list(texts)
     return groups
@@ -154,8 +157,16 @@ def _from_pairs(texts: Sequence[str], labels: Sequence[Any]) -> dict[Any, list[s
             raise TypeError(f"label {index} is {label!r} ({type(label).__name__}): a label must be hashable")
         if label is None or type(label).__name__ == "NAType" or (isinstance(label, float) and label != label):
             raise DataError(f"label {index} is {label!r}")
+        if label not in groups:
+            _check_spaces(label)
         groups.setdefault(label, []).append(text)
     return groups
+
+
+def _check_spaces(label: Any) -> None:
+    """Labels of files are read without white space around them: one with it would be another class."""
+    if isinstance(label, str) and label != label.strip():
+        raise DataError(f"label {label[:60]!r} begins or ends with white space: use {label.strip()[:60]!r}")
 
 
 def _check_examples(groups: Mapping[Any, Sequence[Any]]) -> None:
@@ -170,3 +181,18 @@ def _check_examples(groups: Mapping[Any, Sequence[Any]]) -> None:
 def _plain(value: Any) -> Any:
     """A number of numpy as one of Python."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def safe_vectors(vectors: Any) -> FloatArray:
+    """Vectors [n, d] as float32; those whose squared norm float32 cannot hold are scaled to norm 1, in float64.
+
+    Only vectors that come from outside are given to it, and they are compared by their cosines, which do not change. A
+    vector of zeros stays: it has the cosine 0 with everything.
+    """
+    exact = np.asarray(vectors, dtype=np.float64)
+    largest = np.abs(exact).max(axis=1, keepdims=True, initial=0.0)  # [n, 1]
+    odd = ((largest > LARGEST_NUMBER) | (largest < SMALLEST_NUMBER)) & (largest > 0)
+    if odd.any():
+        scaled = exact / np.where(odd, largest, 1.0)
+        exact = np.where(odd, scaled / np.maximum(np.linalg.norm(scaled, axis=1, keepdims=True), 1.0), exact)
+    return exact.astype(np.float32)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from dmin.methods import prepared_scoring
 
 def fit_state(settings: Settings, groups: Mapping[Any, Sequence[str]], before: State | None) -> State:
     """A state that knows these classes alone; the model that `before` has open is used again where it is the same."""
+    groups, unknown = part_unknown(settings, groups)
     groups = {**groups, **{label: [] for label in settings.descriptions or {} if label not in groups}}
     if not groups:
         raise DataError("no classes were given")
@@ -34,9 +35,9 @@ def fit_state(settings: Settings, groups: Mapping[Any, Sequence[str]], before: S
     names_on = names_take_part(settings, groups)
     if before is not None and before.settings.opens_like(settings):
         knowledge = Knowledge(name_weight=before.model.name_weight)
-        empty = State(settings, replace(before.model, head=None), knowledge, names_on)
+        empty = State(settings, replace(before.model, head=None), knowledge, names_on, unknown)
     else:
-        empty = replace(State.open(settings), names_on=names_on)
+        empty = replace(State.open(settings), names_on=names_on, unknown=unknown)
     state = replace(_learn(empty, groups), settled=True)
     check_reject_labels(settings.reject, state.labels)
     state.threshold  # noqa: B018 (found now, so that a fit which cannot find it fails and changes nothing)
@@ -45,6 +46,11 @@ def fit_state(settings: Settings, groups: Mapping[Any, Sequence[str]], before: S
 
 def extend_state(state: State, groups: Mapping[Any, Sequence[str]], *, needs_examples: bool = False) -> State:
     """A state with these examples beside those that are known; new labels become classes."""
+    groups, unknown = part_unknown(state.settings, groups, state.knowledge.by_label)
+    if unknown:
+        state = replace(state, unknown=(*state.unknown, *unknown))
+    if not groups:
+        return state
     if state.names_on is None:
         state = replace(state, names_on=names_take_part(state.settings, groups))
     merged = {}
@@ -54,6 +60,20 @@ def extend_state(state: State, groups: Mapping[Any, Sequence[str]], *, needs_exa
         if not texts and (needs_examples or known):
             raise DataError(f"class {label!r} has no example")
     return _learn(state, merged)
+
+
+def part_unknown(
+    settings: Settings, groups: Mapping[Any, Sequence[str]], known: Container[Any] = ()
+) -> tuple[dict[Any, Sequence[str]], tuple[str, ...]]:
+    """The classes, and apart from them the examples of `unknown_label`, which are out-of-scope texts.
+
+    So labelled data with out-of-scope texts can be given to `fit`, `cross_val_score` and `GridSearchCV` as it is.
+    """
+    own = dict(groups)
+    label = settings.unknown_label
+    if label is None or label in known:  # a classifier of version 0.1 may have such a class
+        return own, ()
+    return own, tuple(own.pop(label, ()))
 
 
 def names_take_part(settings: Settings, labels: Iterable[Any]) -> bool:
@@ -73,8 +93,6 @@ def _learn(state: State, groups: Mapping[Any, Sequence[str]]) -> State:
     for label, texts in groups.items():
         if label in state.base_classes:
             raise DataError(f"class {label!r} is a base class of the model already: choose another name")
-        if settings.reject is not None and label == settings.unknown_label:
-            raise DataError(f"class {label!r} is the unknown_label of refused texts too: rename one of them")
         if not texts and not described.get(label):
             raise DataError(f"class {label!r} has no example and no description")
         names[label] = described.get(label) or (name_text(label) if state.names_on else None)

@@ -31,13 +31,15 @@ _ENOUGH = 5  # examples that can be left out
 
 
 def check_reject(reject: Any) -> None:
-    """Refuse a `reject` that is no number, no mapping of numbers and not "auto"."""
-    if reject is None or reject == "auto":
+    """Refuse a `reject` that is no cosine (a number from -1 to 1), no mapping of them and not "auto"."""
+    if reject is None or (isinstance(reject, str) and reject == "auto"):
         return
     values = list(reject.values()) if isinstance(reject, Mapping) else [reject]
     for value in values:
         if isinstance(value, bool) or not isinstance(value, Real) or math.isnan(value):
             raise ConfigError(f"reject={reject!r}: a number, a number for each label, 'auto' or None")
+        if not -1 <= float(value) <= 1:
+            raise ConfigError(f"reject={reject!r}: a cosine lies between -1 and 1, and so must {value!r}")
 
 
 def check_reject_labels(reject: Any, labels: Sequence[Any]) -> None:
@@ -45,6 +47,19 @@ def check_reject_labels(reject: Any, labels: Sequence[Any]) -> None:
     for label in reject if isinstance(reject, Mapping) else ():
         if label not in labels:
             raise unknown_name("class in reject", str(label), map(str, labels))
+
+
+def free_label(labels: Sequence[Any]) -> Any:
+    """A label for refused texts that no class has: "unknown" among strings, -1 among whole numbers, else None."""
+    if all(isinstance(label, str) for label in labels):
+        return next(name for name in ("unknown", "(unknown)", "(refused)", *_numbered(labels)) if name not in labels)
+    if all(isinstance(label, int) and not isinstance(label, bool) for label in labels):
+        return min(-1, min(labels, default=0) - 1) if -1 in labels else -1
+    return None
+
+
+def _numbered(labels: Sequence[Any]) -> list[str]:
+    return [f"(refused {number})" for number in range(len(labels) + 1)]
 
 
 def find_threshold(knowledge: Knowledge, model: Model, outside: Tensor | None = None) -> float | None:

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dmin.adaptive import Head
-from dmin.classifier.inputs import PRECOMPUTED, VectorText
+from dmin.classifier.inputs import PRECOMPUTED, VectorText, safe_vectors
 from dmin.classifier.knowledge import ClassSupport, Knowledge
 from dmin.encoder import TextEncoder, open_encoder
 from dmin.encoder.opening import is_frozen
 from dmin.encoder.text_encoder import check_texts, is_text_encoder
-from dmin.errors import ConfigError, DataError
+from dmin.errors import ConfigError, DataError, ModelError
 from dmin.methods import (
     FewShotMethod,
     KeepsBaseClasses,
@@ -34,8 +34,10 @@ from dmin.methods.adaptive import Adaptive
 from dmin.model import load_model, shipped_head
 from dmin.model.adaptive_head import NAME, AdaptiveSetup, adaptive_setup, knows_encoder
 from dmin.model.calibration import Calibration
+from dmin.threads import one_thread
 
 QUERY_BLOCK = 128  # queries scored at once; with `knowledge.BLOCK_ROWS` it bounds the memory of a prediction
+FEW_SCORES = 4096  # queries times classes: up to here one thread is as fast as two
 PLAIN_SCALE = 20.0  # of probabilities where nothing was calibrated
 SHIPPED = "dmin-plus"  # the name of the trained head that comes with the package
 
@@ -61,6 +63,7 @@ class Model:
     own: Encode | None = None
     base_classes: tuple[str, ...] = ()
     calibration: Calibration | None = None
+    own_classes: bool = False  # trained with all_classes: its base classes are answered, with or without others
     setup: AdaptiveSetup | None = None
     head: Head | None = None
 
@@ -78,17 +81,17 @@ class Model:
         """Vectors [n, d]; `width` is what they must have, if that is known."""
         check_texts(texts)
         if self.encoder is not None:
-            return torch.from_numpy(self.encoder.encode(list(texts))).to(self.device)
+            found = self.encoder.encode(list(texts))
+            check_finite(found, "the encoder gave", texts)
+            return torch.from_numpy(found).to(self.device)
         if self.own is not None:
-            vectors = np.asarray(self.own(list(texts)), dtype=np.float32)
-            who = "the encoder gave"
+            given, who = np.asarray(self.own(list(texts))), "the encoder gave"
         else:
-            vectors, who = VectorText.stack(texts), "X holds"
-        if vectors.ndim != 2 or len(vectors) != len(texts):
-            raise DataError(f"{who} an array of shape {vectors.shape} for {len(texts)} texts; [n, d] is needed")
-        if not np.isfinite(vectors).all():
-            index = int(np.argwhere(~np.isfinite(vectors))[0, 0])
-            raise DataError(f"{who} a vector with NaN or infinity for text {index} ({texts[index]!r})")
+            given, who = VectorText.stack(texts), "X holds"
+        if given.ndim != 2 or len(given) != len(texts):
+            raise DataError(f"{who} an array of shape {given.shape} for {len(texts)} texts; [n, d] is needed")
+        check_finite(given, who, texts)
+        vectors = safe_vectors(given)
         if len(vectors) and width is not None and vectors.shape[1] != width:
             if self.own is None:  # in scikit-learn's words
                 raise DataError(
@@ -104,9 +107,10 @@ class Model:
             return torch.from_numpy(np.ascontiguousarray(self.head.cosines(self._rows(query))))
         columns = len(knowledge.classes) + (len(self.base_classes) if keep_base else 0)
         scores = query.new_empty(len(query), columns)
-        for at in range(0, len(query), QUERY_BLOCK):
-            scores[at : at + QUERY_BLOCK] = self._part(query[at : at + QUERY_BLOCK], knowledge, keep_base)
-        return scores.float()
+        with one_thread(query.device.type == "cpu" and len(query) * columns <= FEW_SCORES):
+            for at in range(0, len(query), QUERY_BLOCK):
+                scores[at : at + QUERY_BLOCK] = self._part(query[at : at + QUERY_BLOCK], knowledge, keep_base)
+        return check_scores(scores.float())
 
     @torch.no_grad()
     def scores(
@@ -188,11 +192,29 @@ class Model:
         return tuple((self.base_classes[index], float(mean[index])) for index in order if abs(mean[index]) > 1e-6)
 
 
+def check_finite(vectors: Any, who: str, texts: Sequence[str]) -> None:
+    """Raise an error that names the first text whose vector holds NaN or infinity."""
+    bad = ~np.isfinite(vectors)
+    if bad.any():
+        index = int(np.argwhere(bad)[0, 0])
+        raise DataError(f"{who} a vector with NaN or infinity for text {index} ({texts[index]!r})")
+
+
+def check_scores(scores: Tensor) -> Tensor:
+    """The same scores, if all of them are finite; NaN would be answered as the first class."""
+    if not torch.isfinite(scores).all():
+        row = int((~torch.isfinite(scores)).nonzero()[0, 0])
+        raise ModelError(f"the score of text {row} is NaN or infinite: the model's weights or the vectors are damaged")
+    return scores
+
+
 def open_model(model: str | Path, encoder: Encode | str | None, device: str | None, backend: str = "auto") -> Model:
     """The model of a name: "default", "adaptive", "nearest", "dmin-plus", the folder of a run or model, or a hub id."""
     name = str(model)
     if encoder is not None:
         return _on_encoder(name, encoder, device, backend)
+    if (Path(model) / "classifier.json").is_file():
+        raise ConfigError(f"{name!r} is a saved classifier, not a model: FewShotClassifier.load({name!r})")
     if name == "nearest":
         return Model(_nearest(), open_encoder("minilm", device=device, backend=backend))
     if name in ("default", NAME):
@@ -204,7 +226,8 @@ def open_model(model: str | Path, encoder: Encode | str | None, device: str | No
     if isinstance(method, LimitsSupport):
         method.limit_support(info.shot)
     calibration = Calibration.from_dict(info.calibration) if info.calibration else None
-    return Model(method, trained.encoder, None, info.base_classes, calibration)
+    own_classes = bool(info.trained_on.get("all_classes"))
+    return Model(method, trained.encoder, None, info.base_classes, calibration, own_classes)
 
 
 def head_digest(method: FewShotMethod) -> str:

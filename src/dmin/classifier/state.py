@@ -21,7 +21,7 @@ from torch import Tensor
 from dmin.classifier.fitting import fit_model, pack, unpack
 from dmin.classifier.inputs import PRECOMPUTED, read_queries
 from dmin.classifier.knowledge import ClassSupport, Knowledge
-from dmin.classifier.refusal import Reject, check_reject, column_limits, find_threshold
+from dmin.classifier.refusal import Reject, check_reject, column_limits, find_threshold, free_label
 from dmin.classifier.scoring import PLAIN_SCALE, Model, head_digest, open_model
 from dmin.encoder import UNREADABLE, FloatArray
 from dmin.encoder.onnx import check_backend
@@ -79,6 +79,7 @@ class State:
         model: encoder and method.
         knowledge: the classes with their examples and vectors.
         names_on: do the names of classes take part? None while there is no class.
+        unknown: examples that were given under `unknown_label`: out-of-scope texts, of no class.
         settled: has the head been fitted to enough classes that later changes leave the others' scores alone?
     """
 
@@ -86,6 +87,7 @@ class State:
     model: Model
     knowledge: Knowledge
     names_on: bool | None = None
+    unknown: tuple[str, ...] = ()
     settled: bool = False
 
     @classmethod
@@ -163,13 +165,18 @@ class State:
         """The threshold that reject="auto" finds for these classes; None where the model's own cut is used."""
         if not isinstance(self.settings.reject, str):
             return None
-        outside = None if self.settings.outside is None else self.vectors(self.settings.outside)  # [n, d]
-        return find_threshold(self.knowledge, self.model, outside)
+        if self.model.own_classes and self.model.calibration and self.settings.outside is None and not self.unknown:
+            return None  # the few examples of added classes say little about the texts of the model's own
+        given = [] if self.settings.outside is None else [self.vectors(self.settings.outside)]
+        if self.unknown:
+            given.append(self.model.vectors(self.unknown, self.knowledge.width))
+        return find_threshold(self.knowledge, self.model, torch.cat(given) if given else None)  # [n, d]
 
     @property
     def limits(self) -> NDArray[np.float64]:
         """For each column the cosine below which a text is refused, [C]; minus infinity where nothing is."""
-        sizes = [len(entry.examples) for entry in self.knowledge.classes] + [1] * len(self.base_classes)
+        sizes = [len(entry.examples) for entry in self.knowledge.classes]
+        sizes += [max(1, round(self.knowledge.mean_size))] * len(self.base_classes)  # as their offset is
         return column_limits(self.settings.reject, self.threshold, self.model.calibration, self.labels, sizes)
 
     def unreadable(self, X: Sequence[Any]) -> NDArray[np.bool_]:  # noqa: N803
@@ -187,6 +194,23 @@ class State:
                 stacklevel=4,
             )
         return found
+
+    @property
+    def refused_label(self) -> Any:
+        """The label of a refused text: `unknown_label`, or where that is None one of the classes' own type.
+
+        Scikit-learn's scorers sort labels and true values together, so None beside strings or numbers would fail there.
+        """
+        given = self.settings.unknown_label
+        return given if given is not None else free_label(self.labels)
+
+    def with_outside(self) -> State:
+        """The same state with the examples of `unknown_label` among the out-of-scope texts, as it is saved."""
+        if not self.unknown:
+            return self
+        before = [] if self.settings.outside is None else list(self.settings.outside)
+        added = [getattr(text, "vector", text) for text in self.unknown]
+        return replace(self, settings=replace(self.settings, outside=[*before, *added]), unknown=())
 
     def refusing(self, reject: Reject, unknown_label: Any, outside: Sequence[str] | None) -> State:
         """This state with other parameters of refusal, the only ones that take effect without a fit.
@@ -219,8 +243,8 @@ class State:
             for entry in self.knowledge.classes
         ]
         fitted = None if self.model.head is None else (*pack(self.model.head), self.settled)
-        digests = made_by(self.model)
-        return _unpickle, (self.settings, classes, self.knowledge.name_weight, self.names_on, digests, fitted)
+        rest = (self.knowledge.name_weight, self.names_on, made_by(self.model), fitted, self.unknown)
+        return _unpickle, (self.settings, classes, *rest)
 
 
 def made_by(model: Model) -> dict[str, str | None]:
@@ -250,8 +274,11 @@ def restore(
         fitted: arrays and values of a fitted adaptive head, and whether it is settled.
 
     Raises:
-        ModelError: when the encoder is not the one that made the vectors.
+        ModelError: when the encoder is not the one that made the vectors, or they are not finite.
     """
+    for entry in classes:
+        if not (entry.vectors.isfinite().all() and entry.prepared.isfinite().all()):
+            raise ModelError(f"the vectors of class {entry.label!r} hold NaN or infinity: they are damaged")
     state = State.open(settings)
     model, now = state.model, made_by(state.model)
     if now["encoder"] != digests["encoder"]:
@@ -300,9 +327,10 @@ def _unpickle(
     names_on: bool | None,
     digests: Mapping[str, str | None],
     fitted: tuple[Mapping[str, Any], Mapping[str, Any], bool] | None = None,
+    unknown: tuple[str, ...] = (),
 ) -> State:
     entries = [
         ClassSupport(label, texts, named, torch.from_numpy(vectors), torch.from_numpy(prepared))
         for label, texts, named, vectors, prepared in classes
     ]
-    return restore(settings, entries, name_weight, names_on, digests, fitted)
+    return replace(restore(settings, entries, name_weight, names_on, digests, fitted), unknown=unknown)

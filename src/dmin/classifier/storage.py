@@ -1,14 +1,21 @@
-"""A fitted classifier as a folder: JSON, safetensors, a card and, where it has one, its trained model; no pickle."""
+"""A fitted classifier as a folder: JSON, safetensors, a card and, where it has one, its trained model; no pickle.
+
+`manifest.json` binds the files to each other. Loading reads this folder and the package only: an encoder that the folder
+names, but does not hold, must be given again.
+"""
 
 from __future__ import annotations
 
-import shutil
 import tempfile
+import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
+import torch
+from pydantic import BaseModel, ConfigDict, Field, Strict
 
 from dmin.classifier.card import classifier_card
 from dmin.classifier.fitted_files import (
@@ -20,21 +27,85 @@ from dmin.classifier.fitted_files import (
     saved_encoder,
     saved_name,
 )
+from dmin.classifier.inputs import PRECOMPUTED
 from dmin.classifier.knowledge import ClassSupport
 from dmin.classifier.state import Settings, State, made_by, restore
-from dmin.errors import ConfigError, DataError, ModelError, StorageError
-from dmin.files import new_folder, read_json, read_tensors, write_atomic, write_json, write_tensors
+from dmin.encoder.carriers import NAMES
+from dmin.errors import ConfigError, DataError, ModelError, StorageError, one_line
+from dmin.files import (
+    MANIFEST,
+    check_document,
+    check_finite,
+    check_manifest,
+    check_replaceable,
+    new_folder,
+    read_json,
+    read_tensors,
+    reading_folder,
+    user_path,
+    whole_folder,
+    write_atomic,
+    write_json,
+    write_manifest,
+    write_tensors,
+)
 from dmin.hub import fetch_folder, is_hub_id, send_folder
-from dmin.model.folder import model_folder
+from dmin.model.folder import copy_model, model_folder
+from dmin.model.head_file import HEAD, WEIGHTS, read_head
 
-FORMAT = 2
+FORMAT = 3  # 2 is that of version 0.1, without a manifest
+KIND = "classifier"
+DESCRIPTION = "classifier.json"
+VECTORS = "support.safetensors"
+OWN_FILES = (DESCRIPTION, VECTORS, "model/*")  # of a saved classifier, where no manifest lists them
 _KEPT = ("use_names", "keep_base", "unknown_label", "backend")
-_NEEDED = (
-    "model", "settings", "reject", "outside", "names_on", "name_weight", "descriptions", "encoder_name", "own_encoder",
-    "encoder", "head", "classes",
-)  # fmt: skip
 # Models that come with the package: their name is enough. In a file "default" is the head of then, which is "dmin-plus".
 _BY_NAME = ("default", "adaptive", "nearest", "dmin-plus")
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Label = str | bool | int | Number
+# JSON has lists where Python has tuples.
+Threshold = Annotated[tuple[Label, Number], Strict(False)]
+Description = Annotated[tuple[Label, str], Strict(False)]
+StoredClass = Annotated[tuple[Label, list[str], bool], Strict(False)]  # label, rows, is the last row its name?
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+
+class RejectByLabel(_Document):
+    """Thresholds by label."""
+
+    by_label: list[Threshold]
+
+
+class SettingsDocument(_Document):
+    """The settings that are stored as they are."""
+
+    use_names: bool | Literal["auto"]
+    keep_base: bool
+    unknown_label: Label | None
+    backend: str
+
+
+class ClassifierDocument(_Document):
+    """The fields of `classifier.json`; those that a later version may add are ignored."""
+
+    format: int
+    model: Literal["default", "adaptive", "nearest", "dmin-plus"] | None  # None: the folder `model` beside it
+    settings: SettingsDocument
+    reject: Literal["auto"] | Number | RejectByLabel | None
+    outside: list[str] | list[list[Number]] | None
+    names_on: bool | None
+    name_weight: Number
+    descriptions: list[Description]
+    encoder_name: str | None
+    own_encoder: bool
+    encoder: str | None
+    head: str | None
+    fitted: dict[str, Any] | None = None  # values of a fitted adaptive head; its arrays are beside the vectors
+    classes: list[StoredClass]
 
 
 def save_state(state: State, folder: Path) -> None:
@@ -42,20 +113,40 @@ def save_state(state: State, folder: Path) -> None:
     for label in state.knowledge.labels:
         if not isinstance(label, str | int | float):
             raise DataError(f"label {label!r} is a {type(label).__name__}: only strings and numbers can be saved")
-    if folder.is_file():
-        raise StorageError(f"{folder} is a file: choose an empty or a new folder")
-    if folder.exists() and not (folder / "classifier.json").is_file() and any(folder.iterdir()):
-        raise StorageError(f"{folder} holds something else: choose an empty or a new folder")
-    with new_folder(folder) as part:
+    description = _description(state)
+    check_document(description, ClassifierDocument, "the classifier")  # what could not be read again is not written
+    check_replaceable(folder, DESCRIPTION)
+    with new_folder(folder, OWN_FILES) as part:
         if str(state.settings.model) not in _BY_NAME:
-            shutil.copytree(model_folder(state.settings.model), part / "model")
+            _copy_model(state, part / "model")
         entries = list(enumerate(state.knowledge.classes))
         tensors = {f"vectors.{number}": entry.vectors for number, entry in entries}
         if state.model.head is None:
             tensors |= {f"prepared.{number}": entry.prepared for number, entry in entries}
-        write_tensors(part / "support.safetensors", tensors | fitted_tensors(state))
-        write_json(part / "classifier.json", _description(state))
+        write_tensors(part / VECTORS, tensors | fitted_tensors(state))
+        write_json(part / DESCRIPTION, description)
         write_atomic(part / "README.md", classifier_card(state))
+        write_manifest(part, KIND)
+
+
+def _copy_model(state: State, target: Path) -> None:
+    """Copy the trained model; one that was trained anew meanwhile is not the one that made the vectors.
+
+    No lock is taken on it: it may lie beside the folder that is being written, whose lock this process holds already.
+    """
+    source = model_folder(state.settings.model)
+    copy_model(source, target)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # (of version 0.1: said when it was loaded)
+            stored = read_head(target)
+        tensors, _ = read_tensors(target / WEIGHTS)
+    except ModelError as error:
+        raise StorageError(f"cannot save the model {source}: {error}") from error
+    own, encoder = state.model.method.state_dict(), state.model.encoder
+    same = encoder is not None and stored.encoder_fingerprint == encoder.fingerprint and set(own) == set(tensors)
+    if not same or any(not torch.equal(own[name].cpu(), tensors[name].to(own[name].dtype)) for name in own):
+        raise StorageError(f"{source / HEAD} was replaced since this classifier was fitted: fit it again, then save it")
 
 
 def _description(state: State) -> dict[str, Any]:
@@ -82,49 +173,100 @@ def _description(state: State) -> dict[str, Any]:
 
 
 def load_state(path: str | Path, encoder: Any, device: str | None) -> State:
-    """Read what `save_state` wrote, from a folder or a hub id."""
-    folder = Path(path).expanduser()
-    if not folder.exists() and is_hub_id(path):
-        folder = fetch_folder(str(path), "classifier.json")
-    stored = _read_description(folder)
-    if stored["own_encoder"] != (encoder is not None):
-        needs = "give the same encoder to load" if stored["own_encoder"] else "it brings its own: leave out encoder"
-        raise ConfigError(f"{folder}: {needs}")
-    reject = stored["reject"]
-    model, encoder_name = opened_as(stored["model"], stored["encoder_name"], stored["own_encoder"])
-    settings = Settings(
-        model=model or folder / "model",
-        encoder=encoder if encoder is not None else encoder_name,
-        descriptions=dict(stored["descriptions"]) or None,
-        reject=dict(reject["by_label"]) if isinstance(reject, dict) else reject,
-        outside=stored["outside"],
-        device=device,
-        **stored["settings"],
-    )
-    tensors, _ = read_tensors(folder / "support.safetensors")
-    classes = [
-        ClassSupport(label, tuple(texts), named, *read_rows(tensors, number))
-        for number, (label, texts, named) in enumerate(stored["classes"])
-    ]
-    fitted = read_fitted(tensors, stored.get("fitted"))
-    try:
-        return restore(settings, classes, stored["name_weight"], stored["names_on"], stored, fitted)
-    except ModelError as error:
-        raise ModelError(f"{folder}: {error}") from error
+    """Read what `save_state` wrote, from a folder or a hub id.
+
+    Args:
+        path: the folder, or a hub id.
+        encoder: the encoder of a classifier that does not hold its own; names are not followed without it.
+        device: where to compute.
+    """
+    folder = user_path(path)
+    if not whole_folder(folder).exists() and is_hub_id(path):
+        folder = fetch_folder(str(path), DESCRIPTION)
+    with reading_folder(folder) as found:
+        stored = _read_description(found)
+        model, named = opened_as(stored.model, stored.encoder_name, stored.own_encoder)
+        settings = Settings(
+            model=model or found / "model",
+            encoder=_chosen_encoder(stored, named, encoder, folder),
+            descriptions=dict(stored.descriptions) or None,
+            reject=dict(stored.reject.by_label) if isinstance(stored.reject, RejectByLabel) else stored.reject,
+            outside=cast(Any, stored.outside),  # vectors where the encoder is "precomputed"
+            device=device,
+            **stored.settings.model_dump(),
+        )
+        classes, fitted = _read_classes(found, stored)
+        digests = {"encoder": stored.encoder, "head": stored.head}
+        try:
+            state = restore(settings, classes, stored.name_weight, stored.names_on, digests, fitted)
+        except ModelError as error:
+            raise ModelError(f"{folder}: {error}") from error
+    # A copy that a crash left is put back under the folder's name by the next save.
+    return state if found == folder else replace(state, settings=replace(settings, model=model or folder / "model"))
 
 
-def _read_description(folder: Path) -> dict[str, Any]:
-    """The content of `classifier.json`, whole and of this format."""
+def _chosen_encoder(stored: ClassifierDocument, named: str | None, given: Any, folder: Path) -> Any:
+    """The encoder to load with; one that the folder names and the package does not carry is opened only if given too."""
+    if named == PRECOMPUTED and given in (None, PRECOMPUTED):
+        return PRECOMPUTED
+    if stored.own_encoder and given is None:
+        raise ConfigError(f"{folder}: give the same encoder to load")
+    if named is not None and given is None:
+        if set(named.split("+")) <= set(NAMES):
+            return named
+        raise ConfigError(
+            f"{folder} was made with the encoder {named!r}, which it does not hold: give encoder={named!r} to load, if you "
+            "trust it"
+        )
+    if given is not None and not stored.own_encoder and named is None:
+        raise ConfigError(f"{folder}: it brings its own: leave out encoder")
+    return given
+
+
+def _read_description(folder: Path) -> ClassifierDocument:
+    """The content of `classifier.json`, whole, checked, and bound to the files beside it."""
     try:
-        stored: dict[str, Any] = read_json(folder / "classifier.json")
+        stored = read_json(folder / DESCRIPTION)
     except DataError as error:
         raise ModelError(f"{folder} holds no saved classifier: {error}") from error
-    if stored.get("format") != FORMAT:
-        raise ModelError(f"{folder}: classifier format {stored.get('format')!r}; this version reads format {FORMAT}")
-    missing = [name for name in _NEEDED if name not in stored]
-    if missing:
-        raise ModelError(f"{folder}: classifier.json lacks {', '.join(missing)}; was it changed by hand?")
-    return stored
+    version = stored.get("format") if isinstance(stored, dict) else None
+    if version not in (2, FORMAT):
+        raise ModelError(f"{folder}: classifier format {version!r}; this version reads formats 2 and {FORMAT}")
+    if version == FORMAT or (folder / MANIFEST).exists():
+        check_manifest(folder, KIND, (DESCRIPTION, VECTORS), ("model/*",))
+    else:
+        warnings.warn(
+            f"{folder} was saved by version 0.1, without digests of its files: save it again to protect it",
+            stacklevel=5,
+        )
+    try:
+        return check_document(stored, ClassifierDocument, str(folder / DESCRIPTION))
+    except DataError as error:
+        raise ModelError(str(error)) from error
+
+
+def _read_classes(folder: Path, stored: ClassifierDocument) -> tuple[list[ClassSupport], Any]:
+    """Classes with their vectors, and the fitted head if there is one; a `ModelError` where the files do not fit."""
+    tensors, _ = read_tensors(folder / VECTORS)
+    check_finite(tensors, folder / VECTORS)
+    labels = [label for label, _, _ in stored.classes]
+    if len(set(labels)) < len(labels):
+        raise ModelError(f"{folder / DESCRIPTION}: a class is there twice")
+    widths = set()
+    classes = []
+    for number, (label, texts, named) in enumerate(stored.classes):
+        vectors, prepared = read_rows(tensors, number)
+        shapes = (vectors.ndim, prepared.ndim, len(vectors), len(prepared))
+        if shapes != (2, 2, len(texts), len(texts)) or not texts:
+            raise ModelError(f"{folder}: {VECTORS} does not fit {DESCRIPTION} (class {label!r})")
+        widths.add((vectors.shape[1], prepared.shape[1]))
+        classes.append(ClassSupport(label, tuple(texts), named, vectors, prepared))
+    if len(widths) > 1:
+        raise ModelError(f"{folder / VECTORS}: its vectors have several widths")
+    try:
+        return classes, read_fitted(tensors, stored.fitted)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelError(f"{folder / DESCRIPTION}: the fitted head is damaged: {one_line(error)}") from error
 
 
 def _plain(value: Any) -> Any:

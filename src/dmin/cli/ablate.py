@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from dmin.cli import options
 from dmin.cli.common import names, numbers, parse_settings
-from dmin.cli.compare import run_plan
+from dmin.cli.compare import file_settings, run_plan
 from dmin.errors import unknown_name
 
 
@@ -18,11 +18,14 @@ def ablate(
     split: options.Splits = None,
     way: options.Ways = "5",
     shot: options.Shots = "1,5",
-    episodes: Annotated[int, typer.Option(help="Test episodes per cell.")] = 300,
-    train_episodes: Annotated[int, typer.Option(help="Training episodes per cell, at most.")] = 1000,
+    episodes: Annotated[int, typer.Option(min=2, help="Test episodes per cell.")] = 300,
+    train_episodes: Annotated[int, typer.Option(min=1, help="Training episodes per cell, at most.")] = 1000,
     tune: options.Tune = None,
     method: Annotated[str, typer.Option(help="What is ablated: dmin or dmin-plus.")] = "dmin",
     readings: Annotated[bool, typer.Option(help="Also compare readings of the paper (dmin only).")] = True,
+    text_column: options.TextColumn = "text",
+    label_column: options.LabelColumn = "label",
+    encoding: options.Encoding = "utf-8",
     settings: options.Settings = [],  # noqa: B006 (typer copies it)
     out: Annotated[Path | None, typer.Option(help="Where results go. Default: runs/ablate-DATA.")] = None,
 ) -> None:
@@ -39,11 +42,14 @@ def ablate(
     """
     if method not in ("dmin", "dmin-plus"):
         raise unknown_name("--method", method, ("dmin", "dmin-plus"))
+    from dmin.data.columns import data_stem
     from dmin.evaluation.ablation import PAPER_ROWS, PLUS_ROWS, READING_ROWS
     from dmin.evaluation.comparison_plan import ComparisonPlan
+    from dmin.files import safe_name
     from dmin.training import load_config
 
-    given = {"tune": tune or "none", "stage2.episodes": train_episodes}
+    given: dict[str, Any] = {"tune": tune or "none", "stage2.episodes": train_episodes}
+    given |= file_settings(text_column, label_column, encoding)
     base = load_config(overrides={**given, **parse_settings(settings)})
     rows = PLUS_ROWS if method == "dmin-plus" else PAPER_ROWS + (READING_ROWS if readings else ())
     splits: tuple[str | None, ...] = tuple(names(split)) or (None,)
@@ -51,5 +57,5 @@ def ablate(
         base, (data,), splits, rows, tuple(numbers(way, "--way")), tuple(numbers(shot, "--shot")), 1, episodes,
         reference=method,
     )  # fmt: skip
-    named = f"ablate-{Path(data).stem}" + ("-plus" if method == "dmin-plus" else "")
-    run_plan(plan, out or Path("runs") / named, "Ablation")
+    named = f"ablate-{data_stem(data)}" + ("-plus" if method == "dmin-plus" else "")
+    run_plan(plan, out or Path("runs") / safe_name(named), "Ablation")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
+from itertools import pairwise
 from typing import Any
 
 import typer
@@ -17,10 +20,14 @@ from dmin.cli.classify import classify
 from dmin.cli.compare import compare
 from dmin.cli.data import data
 from dmin.cli.demo import demo
+from dmin.cli.discover import discover
 from dmin.cli.evaluate import evaluate
 from dmin.cli.figure import figure
+from dmin.cli.label import label
 from dmin.cli.model import model
 from dmin.cli.plugins import HELP, ListsMethods, plugins_first, use_plugins
+from dmin.cli.serve import serve
+from dmin.cli.suggest import suggest
 from dmin.cli.train import train
 from dmin.errors import DminError, TrainingInterruptedError, nearest_name, one_line
 
@@ -42,11 +49,15 @@ app.command()(train)
 app.command()(evaluate)
 app.command()(assess)
 app.command()(classify)
+app.command()(suggest)
+app.command()(discover)
+app.command()(label)
 app.command(cls=ListsMethods)(compare)
 app.command()(ablate)
 app.add_typer(figure, name="figure")
 app.add_typer(data, name="data")
 app.add_typer(model, name="model")
+app.add_typer(serve, name="serve")
 
 
 def _version(wanted: bool) -> None:
@@ -68,15 +79,20 @@ def options(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and leave with its exit code: 0 done, 2 a user's error, 130 stopped on request."""
     calm_threads()
-    sys.exit(run(arguments))
+    encode_anything()
+    code = run(arguments)
+    sys.exit(finish_output(code))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command; a user's error is one line on standard error. Returns the exit code."""
     command = typer.main.get_command(app)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if any(pair in (("--out", ""), ("--output", "")) for pair in pairwise(words)) or {"--out=", "--output="} & {*words}:
+        return _complain("--out is empty: name a file or a folder")  # pathlib would take it for the current folder
     try:
         code = command.main(
-            args=plugins_first(sys.argv[1:] if arguments is None else arguments),
+            args=plugins_first(words),
             prog_name="dmin",
             standalone_mode=False,
         )
@@ -95,7 +111,30 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         typer.echo("stopped", err=True)
         return STOPPED
+    except OSError as error:  # the last line of defence: the system refused a file, a name or a device
+        return _complain(_system_message(error))
+    except RecursionError:
+        return _complain("something that was given is nested too deeply")
     return 0
+
+
+def encode_anything() -> None:
+    """Let standard output and error escape what the locale's encoding has no sign for, in place of a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def finish_output(code: int) -> int:
+    """Write out what is printed so far; where that fails (a full disk, /dev/full), say so and give another exit code."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries, and complains, once more
+        if error.errno == errno.EPIPE:
+            return code
+        return _complain(f"cannot write to standard output: {one_line(error)}")
+    return code
 
 
 def calm_threads() -> None:
@@ -113,6 +152,14 @@ def calm_threads() -> None:
 def _complain(message: str) -> int:
     typer.echo("error: " + one_line(message, LONGEST_MESSAGE), err=True)
     return 2
+
+
+def _system_message(error: OSError) -> str:
+    """The reason that the system gives, with the file if it names one."""
+    places = [str(name) for name in (error.filename, error.filename2) if name is not None]
+    if not places and error.errno == errno.ENOSPC:
+        places = ["cannot write to standard output"]
+    return ": ".join([", ".join(places), one_line(error)] if places else [one_line(error)])
 
 
 def _usage_message(error: Any) -> str:

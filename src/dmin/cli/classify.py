@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dmin.bulk.on_error import OnError
 from dmin.cli import options
-from dmin.cli.common import open_classifier, plain_warnings
+from dmin.cli.common import echo, open_classifier, plain_warnings
 from dmin.errors import ConfigError
 
 if TYPE_CHECKING:
+    from dmin.bulk.inputs import InputRow
     from dmin.classifier import FewShotClassifier
+    from dmin.data.columns import Source
 
 INPUT_HELP = (
     "A CSV, TSV, JSONL, Parquet or text file; - is standard input. With --engine ray: a folder, a quoted pattern "
@@ -29,6 +33,13 @@ WORKERS_HELP = (
     "With --engine ray: workers, each with one loaded model and one thread. Default: as many as the cluster has cores "
     "(on cuda: GPUs), at most one per file."
 )
+
+
+COLUMN_HELP = "Column of the texts in --input (and in --examples, if it is there). For one file: FILE:text=COLUMN."
+ON_ERROR_HELP = (
+    "A row that cannot be used (not text, not JSON): stop, skip (leave it out), or keep (its place, with the reason)."
+)
+RAW_HELP = "Write CSV and TSV cells that begin like a formula (= + - @) as they are, without an apostrophe before them."
 
 
 class Engine(StrEnum):
@@ -46,8 +57,11 @@ def classify(
     output: Annotated[str | None, typer.Option(help=OUTPUT_HELP)] = None,
     engine: Annotated[Engine, typer.Option(help="local, or ray: many files on many cores or machines.")] = Engine.local,
     workers: Annotated[int | None, typer.Option(help=WORKERS_HELP)] = None,
-    text_column: Annotated[str, typer.Option(help="Column of the texts in --input.")] = "text",
-    label_column: Annotated[str, typer.Option(help="Column of the labels in --examples (texts: text).")] = "label",
+    text_column: Annotated[str, typer.Option(help=COLUMN_HELP)] = "text",
+    label_column: Annotated[str, typer.Option(help="Column of the labels in --examples.")] = "label",
+    encoding: options.Encoding = "utf-8",
+    on_error: Annotated[OnError, typer.Option(help=ON_ERROR_HELP)] = OnError.stop,
+    raw_cells: Annotated[bool, typer.Option("--raw-cells", help=RAW_HELP)] = False,
     top_k: Annotated[int, typer.Option(help="Also give the k most similar classes.")] = 1,
     explain: Annotated[bool, typer.Option(help="Also give the examples that decided.")] = False,
     reject: options.Reject = None,
@@ -74,23 +88,26 @@ def classify(
     _check(texts or [], source, output, resume, top_k)
     _check_engine(engine, source, output, workers)
     from dmin.bulk.fields import answer_fields
+    from dmin.data.columns import Source
 
     with plain_warnings():
         here = None if engine is Engine.ray else device  # with ray, the device is that of the workers
         classifier = open_classifier(
-            examples, model, label_column=label_column, names=names, reject=reject, unknown=unknown, device=here,
-            backend=backend,
+            examples, model, text_column=text_column, label_column=label_column, encoding=encoding, fallback=True,
+            names=names, reject=reject, unknown=unknown, device=here, backend=backend,
         )  # fmt: skip
-        if engine is Engine.ray:
+        given = Source.parse(source, text_column, encoding=encoding) if source else None
+        if given is not None and engine is Engine.ray:
             _distributed(
-                classifier, str(source), str(output), column=text_column, top_k=top_k, explain=explain, workers=workers,
-                device=device,
+                classifier, given.name, str(output), column=given.text, encoding=given.encoding, on_error=on_error,
+                top_k=top_k, explain=explain, raw=raw_cells, workers=workers, device=device,
             )  # fmt: skip
-        elif source is not None:
-            _bulk(lambda batch: answer_fields(classifier, batch, top_k, explain), source, output, text_column, resume)
+        elif given is not None:
+            work = BulkWork(classifier, given, on_error, top_k, explain, raw_cells)
+            _bulk(work, output, resume=resume)
         for text in texts or ():
             answer = answer_fields(classifier, [text], top_k)[0] if not explain else {}
-            typer.echo(_line(answer, text) if answer else str(classifier.explain(text)))
+            echo(_line(answer, text) if answer else str(classifier.explain(text)))
 
 
 def _check(texts: Sequence[str], source: str | None, output: str | None, resume: bool, top_k: int) -> None:
@@ -102,26 +119,60 @@ def _check(texts: Sequence[str], source: str | None, output: str | None, resume:
         raise ConfigError(f"--top-k {top_k}: at least 1 is needed")
 
 
-def _bulk(
-    answer: Callable[[Sequence[str]], list[dict[str, Any]]],
-    source: str,
-    output: str | None,
-    column: str,
-    resume: bool,
-) -> None:
+@dataclass(frozen=True)
+class BulkWork:
+    """One file or the standard input, and how its rows are answered."""
+
+    classifier: FewShotClassifier
+    source: Source
+    on_error: OnError
+    top_k: int
+    explain: bool
+    raw: bool
+
+    def rows(self) -> Iterator[InputRow]:
+        """The rows of the file."""
+        from dmin.bulk.inputs import read_texts, standard_input
+
+        source = self.source
+        file = standard_input(source.encoding) if source.name == "-" else source
+        return read_texts(file, source.text, on_error=self.on_error)
+
+    def answer(self, texts: Sequence[str]) -> list[dict[str, Any]]:
+        """The fields that go beside each text."""
+        from dmin.bulk.fields import answer_fields
+
+        return answer_fields(self.classifier, texts, self.top_k, self.explain)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of these fields."""
+        from dmin.bulk.fields import field_names
+
+        return field_names(self.top_k, self.explain, self.on_error is OnError.keep)
+
+
+def _bulk(work: BulkWork, output: str | None, *, resume: bool) -> None:
     """Classify one file or the standard input, batch by batch."""
-    from dmin.bulk.files import answer_batches, classify_file, json_line, read_texts
+    from dmin.bulk.files import answer_batches, classify_file
+    from dmin.bulk.identity import classifier_digest
+    from dmin.bulk.inputs import count_rows
+    from dmin.bulk.outputs import json_line
     from dmin.progress import progress
 
-    records = read_texts(sys.stdin if source == "-" else Path(source), column)
     if output is None:
-        for lines in answer_batches(records, answer, column):
+        for lines in answer_batches(work.rows(), work.answer, work.fields):
             for line in lines:
-                typer.echo(json_line(line))
+                echo(json_line(line))
         return
-    with progress("classifying", None, unit="rows") as advance:
-        rows = classify_file(records, Path(output), answer, column=column, resume=resume, after_batch=advance)
-    typer.echo(f"{rows} rows written: {output}", err=True)
+    made_with = {"classifier": classifier_digest(work.classifier.state_), "text_column": work.source.text}
+    total = count_rows(work.source.path) if sys.stderr.isatty() and work.source.name != "-" else None
+    with progress("classifying", total, unit="rows") as advance:
+        rows = classify_file(
+            work.rows(), Path(output), work.answer, fields=work.fields, made_with=made_with, resume=resume,
+            raw=work.raw, after_resume=advance, after_batch=advance,
+        )  # fmt: skip
+    echo(f"{rows} rows written: {output}", err=True)
 
 
 def _check_engine(engine: Engine, source: str | None, output: str | None, workers: int | None) -> None:
@@ -143,7 +194,7 @@ def _distributed(classifier: FewShotClassifier, source: str, output: str, **sett
         done = classify_files(classifier, source, output, after_batch=advance, **settings)
     speed = f", {done.rows / (time.perf_counter() - start):.0f} rows/s" if done.rows else ""
     before = f" ({done.before} were there already)" if done.before else ""
-    typer.echo(f"{done.rows} rows in {done.files} files written{speed}{before}: {output}", err=True)
+    echo(f"{done.rows} rows in {done.files} files written{speed}{before}: {output}", err=True)
 
 
 def _line(fields: dict[str, Any], text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,17 +13,67 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from dmin.errors import ConfigError, one_line
+from dmin.errors import ConfigError, DataError, printable
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from dmin.classifier import FewShotClassifier
     from dmin.evaluation import Cell
     from dmin.evaluation.tables import ComparisonTable
 
 
+def echo(message: str, *, err: bool = False, nl: bool = True) -> None:
+    """Print on standard output or error; control characters in it, but for ends of lines and tabs, are escaped."""
+    typer.echo(printable(message, keep="\n\t"), err=err, nl=nl)
+
+
 def warn(message: str) -> None:
     """Print a note on standard error."""
-    typer.echo(f"note: {message}", err=True)
+    echo(f"note: {printable(message)}", err=True)
+
+
+def print_table(table: Table, *, note: str = "") -> None:
+    """Print a table that fits the terminal: lines are not broken; columns that do not fit go below, in another table.
+
+    Where output is no terminal, it is as wide as it needs to be.
+    """
+    from rich.console import Console
+
+    console = Console(file=sys.stdout)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console = Console(file=sys.stdout, width=10_000)
+    for part in fitting_tables(table, console):
+        console.print(part)
+    if note:
+        echo("\n".join(textwrap.wrap(printable(note), min(console.width, 120))))
+
+
+def fitting_tables(table: Table, console: Console) -> Iterator[Table]:
+    """The table if it fits the console's width, else tables of as many of its columns as do, each with the first one."""
+    from copy import copy
+
+    from rich.measure import Measurement
+
+    for column in table.columns:
+        column.no_wrap = True
+    first, *others = table.columns
+    while others:
+        part, taken = copy(table), 0
+        for taken in range(len(others), 0, -1):
+            part.columns = [first, *others[:taken]]
+            if Measurement.get(console, console.options.update(max_width=10_000), part).maximum <= console.width:
+                break
+        else:
+            for column in part.columns:  # one column alone does not fit: break its lines after all
+                column.no_wrap = False
+            taken = 1
+        yield part
+        others = others[max(1, taken) :]
+        table.title = None
+    if len(table.columns) == 1:
+        yield table
 
 
 @contextmanager
@@ -77,7 +128,7 @@ def rates(text: str, option: str) -> list[float]:
 
 def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
     """Parse --set: `["stage2.patience=5"]` -> `{"stage2.patience": 5}`; values are read as YAML."""
-    import yaml
+    from dmin.data.yaml_documents import parse_yaml
 
     parsed = {}
     for setting in settings:
@@ -85,9 +136,9 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
         if not equals:
             raise ConfigError(f"--set {setting!r}: KEY=VALUE is needed, like stage2.patience=5")
         try:
-            parsed[key.strip()] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            raise ConfigError(f"--set {setting!r}: the value is not valid YAML: {one_line(error)}") from error
+            parsed[key.strip()] = parse_yaml(value, "the value")
+        except DataError as error:
+            raise ConfigError(f"--set {setting[:100]!r}: {error}") from error
     return parsed
 
 
@@ -97,10 +148,14 @@ def reject_value(text: str | None) -> float | Literal["auto"] | None:
         return None
     if text == "auto":
         return "auto"
+    wrong = ConfigError(f"--reject {text!r}: a number between -1 and 1, or auto")
     try:
-        return float(text)
+        value = float(text)
     except ValueError as error:
-        raise ConfigError(f"--reject {text!r}: a number between -1 and 1, or auto") from error
+        raise wrong from error
+    if not -1 <= value <= 1:
+        raise wrong
+    return value
 
 
 def open_classifier(
@@ -109,6 +164,8 @@ def open_classifier(
     *,
     text_column: str = "text",
     label_column: str = "label",
+    encoding: str = "utf-8",
+    fallback: bool = False,
     names: bool | None = None,
     keep_base: bool = False,
     reject: str | None = None,
@@ -116,9 +173,10 @@ def open_classifier(
     device: str | None = None,
     backend: str = "auto",
 ) -> FewShotClassifier:
-    """Fit a classifier on a file of examples, or load a saved one, which has examples of its own."""
+    """Fit a classifier on a file of examples, or open one that needs none: saved, or trained with --all-classes."""
     from dmin.classifier import FewShotClassifier
     from dmin.data.readers import read_corpus
+    from dmin.model import answers_own_classes
 
     threshold = reject_value(reject)
     if (Path(model) / "classifier.json").is_file():
@@ -128,21 +186,24 @@ def open_classifier(
         if threshold is not None:
             loaded.set_params(reject=threshold, unknown_label=unknown)
         return loaded
-    if examples is None:
-        raise ConfigError("--examples is needed: a file of examples for each class")
-    corpus = read_corpus(examples, text_column=text_column, label_column=label_column)
-    if threshold is not None and unknown in corpus.by_class:
-        raise ConfigError(f"--unknown {unknown!r}: a class has this name too; give refused texts another label")
+    if examples is None and not answers_own_classes(model):
+        raise ConfigError(
+            "--examples is needed: a file of examples for each class (a model trained with --all-classes needs none)"
+        )
+    columns = {"text_column": text_column, "label_column": label_column, "encoding": encoding}
+    corpus = read_corpus(examples, fallback=fallback, **columns) if examples else None
     classifier = FewShotClassifier(
         model,
         use_names="auto" if names is None else names,
         keep_base=keep_base,
         reject=threshold,
-        unknown_label=unknown,
+        unknown_label=None if threshold is None else unknown,  # without refusal a class may have this name
         device=device,
         backend=backend,
     )
-    return classifier.fit(corpus.examples)
+    if threshold is not None and unknown in (corpus.by_class if corpus else classifier.base_classes_):
+        raise ConfigError(f"--unknown {unknown!r}: a class has this name too; give refused texts another label")
+    return classifier.fit(corpus.examples) if corpus else classifier.open()
 
 
 def is_main_process() -> bool:
@@ -152,13 +213,13 @@ def is_main_process() -> bool:
 
 def print_cells(cells: Sequence[Cell], title: str, what: str = "classes never trained on") -> None:
     """Print accuracies in the paper's layout: methods down, settings across."""
-    from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     from dmin.methods import method_class
 
     settings = list(dict.fromkeys((cell.way, cell.shot) for cell in cells))
-    table = Table(title=title, title_justify="left", title_style="bold")
+    table = Table(title=escape(printable(title)), title_justify="left", title_style="bold")
     table.add_column("method")
     for way, shot in settings:
         table.add_column(f"{way}-way {shot}-shot", justify="right")
@@ -167,7 +228,7 @@ def print_cells(cells: Sequence[Cell], title: str, what: str = "classes never tr
         for setting in settings
     }
     for name in dict.fromkeys(cell.method for cell in cells):
-        row = [method_class(name).title]
+        row = [escape(printable(method_class(name).title))]
         for setting in settings:
             cell = next(c for c in cells if c.method == name and (c.way, c.shot) == setting)
             interval = cell.results.interval
@@ -175,24 +236,20 @@ def print_cells(cells: Sequence[Cell], title: str, what: str = "classes never tr
             row.append(f"[bold]{text}[/bold]" if interval.mean == best[setting] else text)
         table.add_row(*row)
     episodes = len(cells[0].results.accuracies)
-    table.caption = f"accuracy in % with its 95 % confidence interval over {episodes} episodes of {what}"
-    Console(file=sys.stdout, width=max(100, Console().width)).print(table)
+    print_table(table, note=f"accuracy in % with its 95 % confidence interval over {episodes} episodes of {what}")
 
 
 def print_tables(tables: Sequence[ComparisonTable]) -> None:
     """Print comparison tables, best in bold."""
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    console = Console(file=sys.stdout, width=max(110, Console().width))
     for content in tables:
-        title = f"{content.data}, {', '.join(content.splits)}"
+        title = escape(printable(f"{content.data}, {', '.join(content.splits)}"))
         table = Table(title=title, title_justify="left", title_style="bold")
         for number, column in enumerate(content.header):
             table.add_column(column, justify="right" if number else "left")
         for name, cells in content.rows():
             texts = ["" if c is None else f"[bold]{c.text()}[/bold]" if c.best else c.text() for c in cells]
-            table.add_row(escape(name), *texts)
-        console.print(table)
-        console.print(content.note, style="dim", highlight=False)
+            table.add_row(escape(printable(name)), *texts)
+        print_table(table, note=content.note)

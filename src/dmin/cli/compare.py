@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dmin.cli import options
+from dmin.cli.common import echo, numbers, parse_settings, plain_warnings, print_tables, warn
 from dmin.cli.common import names as listed
-from dmin.cli.common import numbers, parse_settings, plain_warnings, print_tables, warn
 from dmin.errors import ConfigError, TrainingInterruptedError, unknown_name
 
 if TYPE_CHECKING:
@@ -46,6 +46,9 @@ def compare(
         bool, typer.Option("--names", help="Give every row the class names, as one more example.")
     ] = False,
     preset: options.Preset = None,
+    text_column: options.TextColumn = "text",
+    label_column: options.LabelColumn = "label",
+    encoding: options.Encoding = "utf-8",
     settings: options.Settings = [],  # noqa: B006 (typer copies it)
     out: Annotated[Path | None, typer.Option(help="Where results go. Default: runs/compare-DATA.")] = None,
 ) -> None:
@@ -62,15 +65,14 @@ def compare(
       dmin compare --data banking77 --split protaugment-01
       dmin compare --data banking77,hwu64 --methods dmin,nearest --way 5
     """
-    if start not in ("stage1", "raw"):
-        raise ConfigError(f"--start {start!r}: use stage1 or raw")
-    if seeds < 1 or (episodes is not None and episodes < 2):
-        raise ConfigError("--seeds must be at least 1 and --episodes at least 2")
-
+    _check(start, seeds, episodes)
+    from dmin.data.columns import data_stem, split_names
     from dmin.evaluation.comparison_plan import ComparisonPlan, standard_rows
+    from dmin.files import safe_name
 
-    base = _settings({"tune": tune, "encoder": encoder, "stage2.episodes": train_episodes}, settings, preset)
-    sets = listed(data) or [base.data]
+    given = {"tune": tune, "encoder": encoder, "stage2.episodes": train_episodes}
+    base = _settings(given | file_settings(text_column, label_column, encoding), settings, preset)
+    sets = split_names(data or "") or [base.data]
     rows = standard_rows(listed(methods))
     if reference != "dmin" and reference not in {row.name for row in rows}:
         raise unknown_name("--reference", reference, [row.name for row in rows])
@@ -80,8 +82,25 @@ def compare(
         base, tuple(sets), chosen, rows, tuple(numbers(way, "--way")), tuple(numbers(shot, "--shot")),
         seeds, count, "raw" if start == "raw" else "stage1", reference, names,
     )  # fmt: skip
-    folder = out or Path("runs") / ("compare-" + "-".join(Path(name).stem for name in sets))
+    folder = out or Path("runs") / safe_name("compare-" + "-".join(map(data_stem, sets)))
     run_plan(plan, folder, "Comparison")
+
+
+def _check(start: str, seeds: int, episodes: int | None) -> None:
+    if start not in ("stage1", "raw"):
+        raise ConfigError(f"--start {start!r}: use stage1 or raw")
+    if seeds < 1 or (episodes is not None and episodes < 2):
+        raise ConfigError("--seeds must be at least 1 and --episodes at least 2")
+
+
+def file_settings(text_column: str, label_column: str, encoding: str) -> dict[str, Any]:
+    """The settings of how files are read, those that are not the defaults."""
+    given = {
+        "text_column": (text_column, "text"),
+        "label_column": (label_column, "label"),
+        "encoding": (encoding, "utf-8"),
+    }
+    return {key: value for key, (value, default) in given.items() if value != default}
 
 
 def _settings(given: dict[str, Any], settings: list[str], preset: str | None) -> TrainConfig:
@@ -126,7 +145,7 @@ def run_plan(plan: ComparisonPlan, folder: Path, title: str) -> None:
         _work(comparison, write, command)
         tables = write()
     print_tables(tables)
-    typer.echo(f"written: {folder}/table.md, table.tex, table.csv, report.html")
+    echo(f"written: {folder}/table.md, table.tex, table.csv, report.html")
 
 
 def _work(comparison: Comparison, write: Callable[[], Any], command: str) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dmin.cli import options
-from dmin.cli.common import plain_warnings
-from dmin.errors import DataError
+from dmin.cli.common import echo, plain_warnings
+from dmin.errors import printable
 
 if TYPE_CHECKING:
     from dmin.data.check import CorpusReport
 
 _SMALL = 2000  # texts that are encoded without --meaning
+THIN = 3  # examples below which a class is thin
 data = typer.Typer(help="List data sets, check labelled files, show the cache of vectors.", no_args_is_help=True)
 
 
@@ -36,10 +38,8 @@ def list_sets() -> None:
     for entry in CATALOG.values():
         here = "built in" if entry.name == "starter" else "yes" if is_here(entry.name) else "no"
         table.add_row(entry.name, here, entry.about)
-    Console().print(table)
-    typer.echo(
-        f"Named sets are looked for in ${DATA_VARIABLE}/NAME/texts.jsonl. A path to a file works everywhere too."
-    )
+    Console(file=sys.stdout).print(table)  # the last column is prose, whose lines may break
+    echo(f"Named sets are looked for in ${DATA_VARIABLE}/NAME/texts.jsonl.\nA path to a file works everywhere too.")
 
 
 @data.command()
@@ -47,6 +47,7 @@ def info(
     name: Annotated[str, typer.Argument(help="A named set, a file, or a Hugging Face id.")],
     text_column: options.TextColumn = "text",
     label_column: options.LabelColumn = "label",
+    encoding: options.Encoding = "utf-8",
 ) -> None:
     """Show counts and class splits of a data set.
 
@@ -59,24 +60,29 @@ def info(
     from dmin.data.check import check_corpus
 
     with plain_warnings():
-        corpus = load_corpus(name, text_column=text_column, label_column=label_column)
+        corpus = load_corpus(name, text_column=text_column, label_column=label_column, encoding=encoding)
     report = check_corpus(corpus, 1)
-    typer.echo(f"{corpus.name}: {report.texts} texts, {report.classes} classes, {report.mean_words:.1f} words per text")
-    typer.echo(f"texts per class: {report.smallest[1]} / {report.median:g} / {report.largest[1]} (min / median / max)")
+    echo(f"{corpus.name}: {report.texts} texts, {report.classes} classes, {report.mean_words:.1f} words per text")
+    echo(f"texts per class: {report.smallest[1]} / {report.median:g} / {report.largest[1]} (min / median / max)")
     for split_name, split in corpus.splits.items():
         chosen = " (default)" if split_name == corpus.default_split else ""
-        typer.echo(f"split {split_name}: {len(split.train)}/{len(split.valid)}/{len(split.test)} classes{chosen}")
+        echo(f"split {split_name}: {len(split.train)}/{len(split.valid)}/{len(split.test)} classes{chosen}")
     if not corpus.splits:
-        typer.echo("no class splits of its own: use --split-seed and --split-sizes")
+        echo("no class splits of its own: use --split-seed and --split-sizes")
 
 
 @data.command()
 def check(
     file: Annotated[str, typer.Argument(help="A file, a named set, or a Hugging Face id.")],
-    shot: Annotated[int, typer.Option(help="Support texts per class that episodes will need.")] = 5,
-    queries: Annotated[int, typer.Option(help="Query texts per class that episodes will need.")] = 10,
+    shot: Annotated[
+        int | None, typer.Option(min=1, help="Support texts per class that episodes will need. Default: 5.")
+    ] = None,
+    queries: Annotated[
+        int | None, typer.Option(min=1, help="Query texts per class that episodes will need. Default: 10.")
+    ] = None,
     text_column: options.TextColumn = "text",
     label_column: options.LabelColumn = "label",
+    encoding: options.Encoding = "utf-8",
     meaning: Annotated[
         bool | None,
         typer.Option(help="Also encode the texts and find likely wrong labels. Default: up to 2,000 texts."),
@@ -84,7 +90,8 @@ def check(
 ) -> None:
     """Check labelled texts: duplicates, contradictions, small classes.
 
-    Prints counts, lengths and what was found. Small files are also checked by meaning: examples nearer to another class
+    Prints counts, lengths and what was found; with --shot or --queries, or where most classes have enough texts, also
+    the classes that are too small for episodes. Small files are also checked by meaning: examples nearer to another class
     (wrong label?), classes that overlap, and the class that needs examples most.
 
     \b
@@ -95,32 +102,38 @@ def check(
     from dmin.data import load_corpus
     from dmin.data.check import check_corpus
 
-    if min(shot, queries) < 1:
-        raise DataError("--shot and --queries must be at least 1")
+    asked = shot is not None or queries is not None
+    shot, queries = shot or 5, queries or 10
     with plain_warnings():
-        corpus = load_corpus(file, text_column=text_column, label_column=label_column)
+        corpus = load_corpus(file, text_column=text_column, label_column=label_column, encoding=encoding)
     report = check_corpus(corpus, shot + queries)
-    _print_report(report, f"{shot} + {queries}")
+    if not asked and report.median < shot + queries:  # a file of examples, not data for episodes
+        report = check_corpus(corpus, 1)
+    _print_report(report, f"{shot} + {queries}" if asked or report.too_small else None)
+    if report.too_small or report.smallest[1] < THIN:
+        echo(f"to find more texts for small classes in a pile: dmin suggest --input PILE --examples {file}")
     if len(corpus.classes) > 1 and (meaning or (meaning is None and len(corpus.texts) <= _SMALL)):
         from dmin.classifier import FewShotClassifier
 
         with plain_warnings():
             classifier = FewShotClassifier().fit(corpus.examples)
-            typer.echo(f"\nby meaning: {classifier.check()}")
+            echo(f"\nby meaning: {classifier.check()}")
 
 
-def _print_report(report: CorpusReport, needed: str) -> None:
-    typer.echo(f"{report.texts} texts, {report.classes} classes; {report.mean_words:.1f} words per text")
+def _print_report(report: CorpusReport, needed: str | None) -> None:
+    echo(f"{report.texts} texts, {report.classes} classes; {report.mean_words:.1f} words per text")
     (small, fewest), (large, most) = report.smallest, report.largest
-    typer.echo(f"smallest class: {small} ({fewest}), largest: {large} ({most})")
-    typer.echo(f"shortest text: {report.shortest[:80]!r}")
-    typer.echo(f"longest text ({len(report.longest.split())} words): {report.longest[:80]!r}")
+    echo(f"smallest class: {printable(small)} ({fewest}), largest: {printable(large)} ({most})")
+    echo(f"shortest text: {report.shortest[:80]!r}")
+    echo(f"longest text ({len(report.longest.split())} words): {report.longest[:80]!r}")
     _findings("duplicates", [f"{times} x {text[:60]!r} in {label}" for text, label, times in report.duplicates])
     _findings(
         "texts under two labels", [f"{text[:60]!r}: {', '.join(labels)}" for text, labels in report.contradictions]
     )
-    _findings(f"classes with fewer than {needed} texts", [f"{label} ({size})" for label, size in report.too_small])
-    typer.echo("no problems found" if not report.problems else f"{report.problems} findings")
+    if needed:
+        small_classes = [f"{label} ({size})" for label, size in report.too_small]
+        _findings(f"classes with fewer than {needed} texts, too few for episodes", small_classes)
+    echo("no problems found" if not report.problems else f"{report.problems} findings")
 
 
 @data.command()
@@ -136,14 +149,14 @@ def cache(clear: Annotated[bool, typer.Option("--clear", help="Remove all cached
 
     store = VectorCache()
     if clear:
-        typer.echo(f"{store.clear() / 1e6:.1f} MB freed")
+        echo(f"{store.clear() / 1e6:.1f} MB freed")
         return
-    typer.echo(f"{store.folder}: {store.size() / 1e6:.1f} MB of at most {store.limit / 1e6:.0f} MB")
+    echo(f"{store.folder}: {store.size() / 1e6:.1f} MB of at most {store.limit / 1e6:.0f} MB")
 
 
 def _findings(what: str, rows: list[str], most: int = 5) -> None:
-    typer.echo(f"{what}: {len(rows)}")
+    echo(f"{what}: {len(rows)}")
     for row in rows[:most]:
-        typer.echo(f"  {row}")
+        echo(f"  {printable(row)}")
     if len(rows) > most:
-        typer.echo(f"  and {len(rows) - most} more")
+        echo(f"  and {len(rows) - most} more")

@@ -1,19 +1,24 @@
-"""`dmin demo`: training, evaluation and classification on built-in data."""
+"""`dmin demo`: the default classifier on built-in classes, then what training on episodes gives on the same data."""
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dmin.cli.common import plain_warnings, print_cells, warn
+from dmin.cli.common import echo, plain_warnings, print_cells, warn
 
 if TYPE_CHECKING:
-    from dmin.classifier import Explanation
+    from dmin.classifier import FewShotClassifier
+    from dmin.data import Corpus
     from dmin.evaluation import Cell
+    from dmin.evaluation.report import Report
+    from dmin.training import Trainer
 
-# Texts that stand in no file of the starter set, each meant for one of its novel classes.
+# Texts that stand in no file of the starter set, each meant for one of its test classes.
 NEW_TEXTS = (
     "the bars on my phone vanish the moment I step into the kitchen",
     "do you still carry the green backpack in the small size",
@@ -21,62 +26,193 @@ NEW_TEXTS = (
     "we will be six on Saturday evening, can you keep a spot for us",
     "the code from your newsletter takes nothing off at checkout",
 )
+NEW_CLASS = "gift_wrapping"
+NEW_EXAMPLES = (
+    "can you wrap it as a present",
+    "please put it in a gift box with a bow",
+    "I would like gift paper and a greeting card",
+)
+NEW_CLASS_TEXT = "could you tie a ribbon around it, it is a surprise for my niece"
+OUTSIDE_TEXTS = ("who won the football match yesterday", "what is the boiling point of nitrogen")
+UNKNOWN = "none of these"
 EXAMPLES_PER_CLASS = 5
+WAYS, SHOTS = (5, 10), (1, 5)
+
+
+@dataclass
+class Chapter:
+    """One part of the demo, printed at once and repeated in the report."""
+
+    title: str
+    lines: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        typer.secho(f"\n{self.title}", bold=True)
+
+    def say(self, line: str) -> None:
+        """Print a line and keep it."""
+        typer.echo(f"  {line}")
+        self.lines.append(line)
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="The run folder; an earlier demo there is replaced.")] = Path("runs/demo"),
-    episodes: Annotated[int, typer.Option(help="Training episodes of stage 2.")] = 600,
+    episodes: Annotated[int, typer.Option(min=1, help="Training episodes of stage 2.")] = 600,
 ) -> None:
-    """Train, evaluate and classify on built-in data, in a minute.
+    """Show on built-in data what dmin does, in a minute.
 
-    Trains both stages on the starter set, measures the model on novel classes beside the nearest prototype, and classifies
-    five new texts with the examples that decided. Works offline, on a CPU, with the embedded encoder. Writes a run folder
-    with model/, summary.json and report.html, a page to look at.
+    First the default classifier, which is not trained: classes from five examples each, their accuracy beside simple
+    methods, a class added, a refusal, the reason for an answer. Then what training on episodes gives on classes never
+    trained on. Works offline, on a CPU. Writes a run folder with model/, summary.json and report.html, a page to look at.
 
     \b
     Examples:
       dmin demo
       dmin demo --out runs/first --episodes 200
     """
-    from dmin.evaluation import EvaluationPlan, evaluate_model
     from dmin.training import Trainer, load_config
 
-    config = load_config(overrides={"data": "starter", "way": 5, "shot": 5, "stage2.episodes": episodes})
+    overrides = {"data": "starter", "way": 5, "shot": 5, "stage2.episodes": episodes}
     with plain_warnings():
-        trainer = Trainer(config, out, overwrite=True, show=True, warn=warn)
+        trainer = Trainer(load_config(overrides=overrides), out, overwrite=True, show=True, warn=warn)
         task = trainer.task
-        typer.echo(
-            f"starter: {len(task.corpus.texts)} texts in {len(task.corpus.classes)} classes: {len(task.split.train)} for "
-            f"training, {len(task.split.valid)} for validation, {len(task.split.test)} for test"
-        )
-        model = trainer.run()
-        plan = EvaluationPlan(task.corpus, task.split_name, task.split, (5, 10), (1, 5))
-        cells = evaluate_model(model, plan, out, show=True, warn=warn)
+        chapters = tell(task.corpus, task.split.test)
+        typer.secho(f"\nTraining on episodes of {len(task.split.train)} other classes", bold=True)
+        cells = _train(trainer, out)
     print_cells(cells, "starter, classes never trained on")
-    every = task.corpus.examples
-    explanations = _classify(out, {label: every[label][:EXAMPLES_PER_CLASS] for label in task.split.test})
-    _write_report(out, cells, explanations)
-    typer.echo(f"\nreport: {out / 'report.html'}   model: {out / 'model'}   next: dmin train --help")
+    echo(verdict(cells))
+    _write_report(out, chapters, cells)
+    echo(f"\nreport: {out / 'report.html'}   model: {out / 'model'}   next: dmin classify --help")
 
 
-def _classify(run: Path, novel: dict[str, list[str]]) -> list[Explanation]:
-    """Classify the new texts from a few examples of each novel class, and print the answers."""
+def tell(corpus: Corpus, classes: tuple[str, ...]) -> list[Chapter]:
+    """What the default classifier does with some classes of a corpus."""
     from dmin.classifier import FewShotClassifier
+    from dmin.data import Corpus
 
-    classifier = FewShotClassifier(run, use_names=False).fit(novel)
-    explanations = [classifier.explain(text) for text in NEW_TEXTS]
-    typer.echo(f"\nFive new texts, {len(novel)} novel classes with {EXAMPLES_PER_CLASS} examples each:")
-    for found in explanations:
-        typer.echo(f"  {found.text}\n    -> {found.label} (cosine {found.score:.2f}), decided by:")
-        for example in found.examples[:2]:
-            typer.echo(f"       {example.share:+.2f}  {example.text}")
-    return explanations
+    every = corpus.examples
+    examples = {label: every[label][:EXAMPLES_PER_CLASS] for label in classes}
+    rest = Corpus.from_mapping({label: every[label][EXAMPLES_PER_CLASS:] for label in classes}, corpus.name)
+    classifier = FewShotClassifier(unknown_label=UNKNOWN).open()
+    return [
+        _answer(classifier, examples),
+        _measure(classifier, rest),
+        *_adapt(classifier, rest),
+        _add(classifier),
+        _refuse(classifier),
+        _explain(classifier),
+    ]
 
 
-def _write_report(out: Path, cells: list[Cell], explanations: list[Explanation]) -> None:
-    from dmin.evaluation.figures import bars_figure, curves_figure
+def _answer(classifier: FewShotClassifier, examples: dict[str, list[str]]) -> Chapter:
+    chapter = Chapter(f"{len(examples)} new classes, {EXAMPLES_PER_CLASS} examples each, nothing trained")
+    started = time.perf_counter()
+    classifier.fit(examples)
+    chapter.say(f"ready after {time.perf_counter() - started:.1f} s")
+    for text, found in zip(NEW_TEXTS, classifier.answer(NEW_TEXTS), strict=True):
+        chapter.say(f"“{text}” -> {found.label} ({100 * found.probability:.0f} %)")
+    return chapter
+
+
+def _measure(classifier: FewShotClassifier, rest: Corpus) -> Chapter:
+    from dmin.evaluation.assess import assess
+    from dmin.methods import method_class
+
+    chapter = Chapter(f"How often it is right: the other {len(rest.texts)} texts of these classes, all classes at once")
+    found = assess(classifier, rest)
+    chapter.say(f"default classifier: {100 * found.quality.accuracy:.1f} %")
+    for name, accuracy in found.beside.items():
+        chapter.say(f"{method_class(name).title} on the same vectors: {100 * accuracy:.1f} %")
+    return chapter
+
+
+def _adapt(classifier: FewShotClassifier, rest: Corpus) -> list[Chapter]:
+    """Accuracy with the help of unlabelled texts, where the classifier can learn from them."""
+    if not hasattr(classifier, "adapt"):
+        return []
+    import copy
+
+    chapter = Chapter("With the same texts as unlabelled texts")
+    adapted = copy.deepcopy(classifier)
+    adapted.adapt(list(rest.texts))
+    for title, one in (("without them", classifier), ("with them", adapted)):
+        chapter.say(f"{title}: {100 * one.score(list(rest.texts), list(rest.labels)):.1f} %")
+    return [chapter]
+
+
+def _add(classifier: FewShotClassifier) -> Chapter:
+    chapter = Chapter("A class added; the others stay as they are")
+    before = classifier.answer([NEW_CLASS_TEXT])[0]
+    chapter.say(f"“{NEW_CLASS_TEXT}” -> {before.label} ({100 * before.probability:.0f} %)")
+    started = time.perf_counter()
+    classifier.add_class(NEW_CLASS, NEW_EXAMPLES)
+    chapter.say(
+        f"{NEW_CLASS} added from {len(NEW_EXAMPLES)} examples in {1000 * (time.perf_counter() - started):.0f} ms"
+    )
+    after = classifier.answer([NEW_CLASS_TEXT])[0]
+    chapter.say(f"now -> {after.label} ({100 * after.probability:.0f} %)")
+    return chapter
+
+
+def _refuse(classifier: FewShotClassifier) -> Chapter:
+    chapter = Chapter('Out-of-scope texts are refused (reject="auto", a threshold learned from the examples)')
+    classifier.set_params(reject="auto")
+    for text, found in zip(OUTSIDE_TEXTS, classifier.answer(OUTSIDE_TEXTS), strict=True):
+        chapter.say(f"“{text}” -> {found.label} (highest cosine {found.score:.2f})")
+    return chapter
+
+
+def _explain(classifier: FewShotClassifier) -> Chapter:
+    found = classifier.explain(NEW_TEXTS[2])
+    chapter = Chapter("The reason: each example's exact share of the winning score")
+    chapter.say(f"“{found.text}” -> {found.label}; runner-up: {found.runner_up}")
+    for example in found.examples[:4]:
+        chapter.say(f"{example.share:+.2f}  {'name: ' if example.is_name else ''}{example.text}")
+    return chapter
+
+
+def _train(trainer: Trainer, out: Path) -> list[Cell]:
+    """Both stages, and the evaluation of the trained head on the test classes."""
+    from dmin.evaluation import EvaluationPlan, evaluate_model
+
+    model = trainer.run()
+    task = trainer.task
+    plan = EvaluationPlan(task.corpus, task.split_name, task.split, WAYS, SHOTS)
+    return evaluate_model(model, plan, out, show=True, warn=warn)
+
+
+def verdict(cells: list[Cell]) -> str:
+    """A sentence that says in how many settings the trained head is better or worse than the nearest prototype."""
+    from dmin.evaluation.statistics import ALPHA, paired_test
+
+    better = worse = total = 0
+    trained = [cell for cell in cells if cell.method != "nearest"]
+    for cell in trained:
+        other = next(c for c in cells if c.method == "nearest" and (c.way, c.shot) == (cell.way, cell.shot))
+        one, two = cell.results.accuracies, other.results.accuracies
+        better += paired_test(one, two).t_p < ALPHA / 2
+        worse += paired_test(two, one).t_p < ALPHA / 2
+        total += 1
+    return (
+        f"Beside the nearest prototype, which is not trained, the head that was trained on episodes is significantly "
+        f"better in {better} and significantly worse in {worse} of {total} settings."
+    )
+
+
+def _write_report(out: Path, chapters: list[Chapter], cells: list[Cell]) -> None:
     from dmin.evaluation.report import Report
+
+    report = Report("dmin demo")
+    for chapter in chapters:
+        report.heading(chapter.title)
+        report.items(chapter.lines)
+    _report_training(report, out, cells)
+    report.write(out / "report.html")
+
+
+def _report_training(report: Report, out: Path, cells: list[Cell]) -> None:
+    """The table of the trained head, with its learning curves."""
+    from dmin.evaluation.figures import bars_figure, curves_figure
     from dmin.methods import method_class
     from dmin.training.metrics import read_metrics
 
@@ -89,26 +225,15 @@ def _write_report(out: Path, cells: list[Cell], explanations: list[Explanation])
         ]
         for name in dict.fromkeys(cell.method for cell in cells)
     }
-    report = Report("dmin demo: classes never trained on")
-    report.paragraph(
-        "A DMIN-plus head on the embedded encoder: trained on 40 classes of requests, tested on 14 others."
-    )
-    report.heading("Accuracy")
     rows = [[name, *(interval.percent() for interval in values)] for name, values in intervals.items()]
     best = frozenset(
         (max(range(len(rows)), key=lambda row: list(intervals.values())[row][column].mean), column + 1)
         for column in range(len(settings))
     )
+    report.heading("What training on episodes gives: classes never trained on")
     report.table(["method", *groups], rows, bold=best)
-    report.paragraph(
-        "In %, with 95 % confidence intervals over 300 episodes. The nearest prototype is not trained.", note=True
-    )
+    report.paragraph(verdict(cells))
+    report.paragraph("Accuracy in %, with 95 % confidence intervals over 300 episodes; encoder frozen.", note=True)
     report.figure(bars_figure(groups, {n: [(i.mean, i.half_width) for i in v] for n, v in intervals.items()}))
     report.heading("Learning curves")
     report.figure(curves_figure(read_metrics(out / "metrics.jsonl")))
-    report.heading("Five new texts and the examples that decided")
-    for found in explanations:
-        report.paragraph(f"“{found.text}” → {found.label} (runner-up: {found.runner_up})")
-        report.items([f"{example.share:+.2f}  {example.text}" for example in found.examples[:3]])
-    report.paragraph("Each number is the example's exact share of the winning score.", note=True)
-    report.write(out / "report.html")

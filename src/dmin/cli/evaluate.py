@@ -10,7 +10,7 @@ import typer
 
 from dmin.cli import options
 from dmin.cli.assess import AssessmentOptions, assess_files
-from dmin.cli.common import numbers, plain_warnings, print_cells, rates, sizes, warn
+from dmin.cli.common import echo, numbers, plain_warnings, print_cells, print_table, rates, sizes, warn
 from dmin.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class EpisodeOptions:
     unknown_rate: str | None
     text_column: str
     label_column: str
+    encoding: str
     device: str | None
     out: Path | None
 
@@ -50,14 +51,15 @@ def evaluate(
     split_sizes: options.SplitSizes = None,
     way: Annotated[str | None, typer.Option(help="Numbers of classes per episode. Default: 5,10.")] = None,
     shot: Annotated[str | None, typer.Option(help="Numbers of support texts per class. Default: 1,5.")] = None,
-    episodes: Annotated[int, typer.Option(help="Test episodes per setting.")] = 300,
-    queries: Annotated[int, typer.Option(help="Query texts per class.")] = 10,
+    episodes: Annotated[int, typer.Option(min=1, help="Test episodes per setting.")] = 300,
+    queries: Annotated[int, typer.Option(min=1, help="Query texts per class.")] = 10,
     part: Annotated[str, typer.Option(help="Which classes of the split: test, valid or train.")] = "test",
     unknown_rate: Annotated[
         str | None, typer.Option(help="Shares of out-of-scope queries, like 0,0.15,0.5: measures refusal.")
     ] = None,
     text_column: options.TextColumn = "text",
     label_column: options.LabelColumn = "label",
+    encoding: options.Encoding = "utf-8",
     device: options.Device = None,
     out: Annotated[Path | None, typer.Option(help="Default: the run's folder; RUN/DATA for other data.")] = None,
     examples: HiddenFile = None,
@@ -82,7 +84,7 @@ def evaluate(
     given = EpisodeOptions(
         data=data, split=split, split_seed=split_seed, split_sizes=split_sizes, way=way, shot=shot, episodes=episodes,
         queries=queries, part=part, unknown_rate=unknown_rate, text_column=text_column, label_column=label_column,
-        device=device, out=out,
+        encoding=encoding, device=device, out=out,
     )  # fmt: skip
     if examples is None and test is None:
         _check_episodes(run, {"--outside": outside, "--reject": reject, "--names": names, "--keep-base": keep_base})
@@ -92,7 +94,8 @@ def evaluate(
     assess_files(
         AssessmentOptions(
             test=Path(str(test)), examples=examples, model=run or "default", outside=outside, reject=reject, names=names,
-            keep_base=bool(keep_base), text_column=text_column, label_column=label_column, device=device, out=out,
+            keep_base=bool(keep_base), text_column=text_column, label_column=label_column, encoding=encoding,
+            device=device, out=out,
         )
     )  # fmt: skip
 
@@ -133,16 +136,19 @@ def _measure(name: str, given: EpisodeOptions) -> None:
             return
         cells = evaluate_model(model, plan, folder, show=True, warn=warn)
     print_cells(cells, f"{plan.corpus.name}, {plan.split_name}", f"{given.part} classes")
-    typer.echo(f"written: {folder / 'summary.json'}, per_class.json, confusion-*.png")
+    echo(f"written: {folder / 'summary.json'}, per_class.json, confusion-*.png")
 
 
 def _open(name: str, given: EpisodeOptions) -> tuple[TrainedModel, EvaluationPlan, Path]:
     """The model, what it is measured on, and where the results go."""
+    from dmin.data.columns import with_columns
     from dmin.evaluation import EvaluationPlan
     from dmin.evaluation.runs import open_run
+    from dmin.files import safe_name
 
+    data = with_columns(given.data, encoding=given.encoding) if given.data else None
     opened = open_run(
-        name, data=given.data, split=given.split, split_seed=given.split_seed, split_sizes=sizes(given.split_sizes),
+        name, data=data, split=given.split, split_seed=given.split_seed, split_sizes=sizes(given.split_sizes),
         text_column=given.text_column, label_column=given.label_column, device=given.device,
     )  # fmt: skip
     model, corpus = opened.model, opened.corpus
@@ -152,11 +158,10 @@ def _open(name: str, given: EpisodeOptions) -> tuple[TrainedModel, EvaluationPla
     plan = EvaluationPlan(
         corpus, opened.split_name, opened.split, ways, shots, given.episodes, given.queries, given.part
     )
-    return model, plan, given.out or (opened.folder if opened.own_data else opened.folder / corpus.name)
+    return model, plan, given.out or (opened.folder if opened.own_data else opened.folder / safe_name(corpus.name))
 
 
 def _print_unknown(rows: list[dict[str, float]], folder: Path) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(title="out-of-scope queries", title_justify="left", title_style="bold")
@@ -166,5 +171,5 @@ def _print_unknown(rows: list[dict[str, float]], folder: Path) -> None:
         cells = [f"{100 * row[key]:.1f} %" for key in ("right", "known_right", "known_refused", "unknown_refused")]
         area = f"{row['auroc']:.3f}" if row["auroc"] == row["auroc"] else ""
         table.add_row(f"{row['way']:.0f}", f"{row['shot']:.0f}", f"{100 * row['rate']:.0f} %", *cells, area)
-    Console(width=max(100, Console().width)).print(table)
-    typer.echo(f"written: {folder / 'unknown.json'}")
+    print_table(table)
+    echo(f"written: {folder / 'unknown.json'}")

@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from dmin.cli import options
-from dmin.cli.common import warn
-from dmin.errors import ConfigError
+from dmin.cli.common import echo, plain_warnings, warn
+from dmin.errors import ConfigError, one_line, printable
+
+SHOWN_CLASSES = 20
 
 model = typer.Typer(help="Show, export or publish trained models.", no_args_is_help=True)
 
@@ -18,23 +20,29 @@ model = typer.Typer(help="Show, export or publish trained models.", no_args_is_h
 def info(name: options.ModelOrDefault = "default") -> None:
     """Show a model's method, data, base classes and calibration.
 
+    Of a saved classifier it shows the classes with their examples, and what is refused, first.
+
     \b
     Examples:
       dmin model info
       dmin model info runs/mine
+      dmin model info saved-classifier
     """
+    if (Path(name) / "classifier.json").is_file():
+        _show_classifier(name)
+        return
     from dmin.model import load_model
 
     trained = load_model(_folder(name))
     head = trained.info
-    typer.echo(f"method: {head.method} {head.options or ''}")
-    typer.echo(f"encoder: width {head.dim}, {head.pooling} pooling, at most {head.max_length} tokens")
-    typer.echo(f"weights of the head: {sum(w.numel() for w in trained.method.parameters()):,}")
+    echo(f"method: {head.method} {head.options or ''}")
+    echo(f"encoder: width {head.dim}, {head.pooling} pooling, at most {head.max_length} tokens")
+    echo(f"weights of the head: {sum(w.numel() for w in trained.method.parameters()):,}")
     for key, value in head.trained_on.items():
-        typer.echo(f"{key}: {value}")
-    typer.echo(f"base classes: {len(head.base_classes)} ({', '.join(head.base_classes[:5])} ...)")
+        echo(f"{printable(key)}: {printable(value)}")
+    echo(f"base classes: {len(head.base_classes)} ({', '.join(head.base_classes[:5])} ...)")
     for key, value in (head.calibration or {}).items():
-        typer.echo(f"calibration, {key.replace('_', ' ')}: {value:.4g}")
+        echo(f"calibration, {key.replace('_', ' ')}: {value:.4g}")
 
 
 @model.command()
@@ -55,18 +63,19 @@ def head(
     from dataclasses import replace
 
     from dmin.encoder import Encoder
-    from dmin.files import write_atomic
+    from dmin.files import check_replaceable
     from dmin.model import TrainedModel, load_model
     from dmin.model.card import model_card, read_cells
     from dmin.model.folder import save_head
 
+    check_replaceable(out, "head.json")
     trained = load_model(run)
     if trained.encoder.fingerprint != Encoder("minilm", pooling=trained.info.pooling).fingerprint:
         raise ConfigError(f"{run}: its encoder was tuned; a head alone works with the embedded encoder only")
     kept = replace(trained.info, max_length=max_length or trained.info.max_length)
-    save_head(out, TrainedModel(trained.encoder, trained.method, kept), half=True)
-    write_atomic(out / "README.md", model_card(kept, read_cells(Path(run)), _notes(notes)))
-    typer.echo(f"written: {out}")
+    card = model_card(kept, read_cells(Path(run)), _notes(notes))
+    save_head(out, TrainedModel(trained.encoder, trained.method, kept), card)
+    echo(f"written: {out}")
 
 
 @model.command()
@@ -84,7 +93,7 @@ def card(run: options.Run, notes: options.Notes = None) -> None:
 
     folder = model_folder(_folder(run))
     write_atomic(folder / "README.md", model_card(load_model(folder).info, read_cells(Path(run)), _notes(notes)))
-    typer.echo(f"written: {folder / 'README.md'}")
+    echo(f"written: {folder / 'README.md'}")
 
 
 @model.command()
@@ -116,11 +125,9 @@ def export(
 
     encoder = tunable(load_model(_folder(name), device="cpu").encoder)
     path = out or export_place(encoder, "onnx-int8" if int8 else "onnx")
-    typer.echo("exporting, about half a minute ...", err=True)
+    echo("exporting, about half a minute ...", err=True)
     cosine = export_onnx(encoder.network, path, encoder.fingerprint, int8=int8)
-    typer.echo(
-        f"written: {path} ({path.stat().st_size / 1e6:.0f} MB), checked: cosine with torch at least {cosine:.4f}"
-    )
+    echo(f"written: {path} ({path.stat().st_size / 1e6:.0f} MB), checked: cosine with torch at least {cosine:.4f}")
 
 
 @model.command()
@@ -145,7 +152,29 @@ def push(
     folder = model_folder(run)
     if not (folder / "README.md").is_file():
         card(run, None)
-    typer.echo(f"sent: {send_folder(folder, to, private=private)}")
+    echo(f"sent: {send_folder(folder, to, private=private)}")
+
+
+def _show_classifier(name: str) -> None:
+    """Print what a saved classifier knows and refuses, and which model it uses."""
+    from dmin.classifier import FewShotClassifier
+
+    with plain_warnings():
+        state = FewShotClassifier.load(name).state_
+    entries, settings = state.knowledge.classes, state.settings
+    echo(f"saved classifier: {len(entries)} classes, {sum(len(entry.examples) for entry in entries)} examples")
+    for entry in entries[:SHOWN_CLASSES]:
+        echo(f"  {printable(entry.label)}: {len(entry.examples)}")
+    if len(entries) > SHOWN_CLASSES:
+        echo(f"  and {len(entries) - SHOWN_CLASSES} more")
+    own = settings.encoder is not None
+    model = settings.model if str(settings.model) in ("default", "nearest") else "its own, in the folder"
+    echo(f"model: {'nearest prototypes' if own else model}, method {state.model.method.name}")
+    echo(f"names of classes {'take' if state.names_on else 'do not take'} part")
+    refused = (
+        "nothing" if settings.reject is None else f"below {settings.reject}, as {printable(state.refused_label)!r}"
+    )
+    echo(f"refused: {refused}" + (f" (now below {state.threshold:.3f})" if state.threshold is not None else ""))
 
 
 def _folder(name: str) -> str | Path:
@@ -159,4 +188,7 @@ def _notes(path: Path | None) -> str:
         return ""
     if not path.is_file():
         raise ConfigError(f"no such file: {path}")
-    return path.read_text(encoding="utf-8")
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"--notes {str(path)!r}: a Markdown file in UTF-8 is needed: {one_line(error)}") from error

@@ -7,15 +7,26 @@ from typing import Annotated
 
 import typer
 
-EXAMPLES_HELP = "Examples: YAML or JSON {label: [texts]}, or CSV, TSV, JSONL, Parquet with text and label."
+EXAMPLES_HELP = (
+    "Examples: YAML or JSON {label: [texts]}, or CSV, TSV, JSONL, Parquet with text and label. Other columns: "
+    "FILE:text=COLUMN,label=COLUMN."
+)
 ENCODER_HELP = "minilm (default), bge-small, static, a folder, or a Hugging Face id."
 RUN_HELP = "The folder of a run or model."
 NOTES_HELP = "A Markdown file that ends the card: results, licences, limits."
 
 # Files of texts
-TextColumn = Annotated[str, typer.Option(help="Column of the texts.")]
+TextColumn = Annotated[str, typer.Option(help="Column of the texts. For one file: FILE:text=COLUMN,label=COLUMN.")]
 LabelColumn = Annotated[str, typer.Option(help="Column of the labels.")]
+Encoding = Annotated[str, typer.Option(help="Encoding of text files, like windows-1252 or utf-16.")]
 Examples = Annotated[Path | None, typer.Option(help=EXAMPLES_HELP)]
+
+# Piles of unlabelled texts
+PileFile = Annotated[
+    Path, typer.Option("--input", help="The pile: a CSV, TSV, JSONL, JSON, YAML, Parquet or text file.")
+]
+PileMost = Annotated[int, typer.Option(min=1, help="Texts that are kept of a larger pile, at random.")]
+PileSeed = Annotated[int, typer.Option(min=0, help="Of samples and suggestions.")]
 
 # The classifier
 ModelName = Annotated[
@@ -33,7 +44,7 @@ Backend = Annotated[str, typer.Option(help="What encodes: auto, torch, onnx or o
 Data = Annotated[str | None, typer.Option(help="Other data than the run was trained on.")]
 Split = Annotated[str | None, typer.Option(help="A class split of the data, by name (see: dmin data info NAME).")]
 Splits = Annotated[str | None, typer.Option(help="Class splits, separated by commas. Default: each set's own.")]
-SplitSeed = Annotated[int | None, typer.Option(help="Draw a class split by this seed instead.")]
+SplitSeed = Annotated[int | None, typer.Option(min=0, help="Draw a class split by this seed instead.")]
 SplitSizes = Annotated[str | None, typer.Option(help="Train/valid/test classes of a drawn split, like 40/12/14.")]
 Ways = Annotated[str, typer.Option(help="Numbers of classes per episode, separated by commas.")]
 Shots = Annotated[str, typer.Option(help="Numbers of support texts per class, separated by commas.")]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from typer.core import TyperCommand
@@ -35,12 +34,13 @@ def use_plugins(plugins: Sequence[str]) -> None:
     """Load plugins here, and let processes that this one starts load them too."""
     if not plugins:
         return
+    from dmin.files import user_path
     from dmin.methods import load_plugin
     from dmin.methods.registry import PLUGINS_VARIABLE
 
     for plugin in plugins:
         load_plugin(plugin)
-    given = [str(Path(plugin).expanduser().resolve()) if plugin.endswith(".py") else plugin for plugin in plugins]
+    given = [str(user_path(plugin).resolve()) if plugin.endswith(".py") else plugin for plugin in plugins]
     before = [plugin for plugin in os.environ.get(PLUGINS_VARIABLE, "").split(os.pathsep) if plugin]
     os.environ[PLUGINS_VARIABLE] = os.pathsep.join(dict.fromkeys([*before, *given]))
 

@@ -8,19 +8,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dmin.cli import options
-from dmin.cli.common import is_main_process, parse_settings, plain_warnings, print_cells, warn
+from dmin.cli.common import echo, is_main_process, parse_settings, plain_warnings, print_cells, warn
 from dmin.errors import ConfigError
 
 if TYPE_CHECKING:
+    from dmin.evaluation import OwnClassesResult
     from dmin.training import TrainConfig
 
 DATA_HELP = "A named set, a file, or a Hugging Face id; several are separated by commas. Default: starter."
 EXCLUDE_HELP = "Labelled files, separated by commas, whose texts are left out of the data (test sets, for example)."
 
+ALL_CLASSES = "all-classes"  # in the name of a folder
+ALL_CLASSES_HELP = "Hold no class back: the model answers all classes of the data at once, without examples."
+
 
 def train(
     data: Annotated[str | None, typer.Option(help=DATA_HELP)] = None,
     exclude: Annotated[str | None, typer.Option(help=EXCLUDE_HELP)] = None,
+    all_classes: Annotated[bool | None, typer.Option("--all-classes", help=ALL_CLASSES_HELP)] = None,
     split: options.Split = None,
     split_seed: options.SplitSeed = None,
     split_sizes: options.SplitSizes = None,
@@ -34,12 +39,13 @@ def train(
     base_classes: Annotated[
         str | None, typer.Option(help="Classes of the memory: names, a number, or all (default).")
     ] = None,
-    episodes: Annotated[int | None, typer.Option(help="Training episodes, at most. Default: 1000.")] = None,
-    batch: Annotated[int | None, typer.Option(help="Episodes per update. Default: 1.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of all random draws. Default: 0.")] = None,
+    episodes: Annotated[int | None, typer.Option(min=1, help="Training episodes, at most. Default: 1000.")] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="Episodes per update. Default: 1.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of all random draws. Default: 0.")] = None,
     device: options.Device = None,
     text_column: Annotated[str | None, typer.Option(help="Column of the texts. Default: text.")] = None,
     label_column: Annotated[str | None, typer.Option(help="Column of the labels. Default: label.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Encoding of text files. Default: utf-8.")] = None,
     preset: options.Preset = None,
     config: Annotated[Path | None, typer.Option(help="A YAML file of settings; options change them.")] = None,
     settings: options.Settings = [],  # noqa: B006 (typer copies it)
@@ -48,7 +54,11 @@ def train(
     overwrite: Annotated[bool, typer.Option(help="Replace a run that is in the folder.")] = False,
     show_settings: Annotated[bool, typer.Option(help="Print the settings as YAML and stop.")] = False,
 ) -> None:
-    """Train a model in two stages and evaluate it on novel classes.
+    """Train a model: of classes that come later, or of your own (--all-classes).
+
+    Without --all-classes some classes are held back, and the model is evaluated on them: it is for classes that will come
+    with a few examples each. With --all-classes it answers the classes of the data at once, and is validated on held-out
+    texts of them.
 
     Stage 1 learns one vector per base class (the memory); stage 2 trains on episodes. With --tune none the encoder is
     frozen and training takes minutes on a CPU. The run folder gets config.yaml, metrics.jsonl, checkpoints/, model/ and
@@ -58,19 +68,21 @@ def train(
     Examples:
       dmin train --data banking77 --split protaugment-01 --way 5 --shot 1
       dmin train --data my.csv --split-seed 1 --out runs/mine
+      dmin train --data tickets.csv --all-classes --out runs/tickets
       dmin train --resume --out runs/mine
       torchrun --nproc_per_node 2 -m dmin train --data my.csv --tune full
     """
     given = {
-        "data": data, "exclude": exclude, "split": split, "split_seed": split_seed, "split_sizes": split_sizes,
+        "data": data, "exclude": exclude, "all_classes": all_classes,
+        "split": split, "split_seed": split_seed, "split_sizes": split_sizes,
         "method": method, "way": way, "shot": shot, "queries": queries, "tune": tune, "encoder": encoder,
         "pooling": pooling, "base_classes": base_classes, "stage2.episodes": episodes, "stage2.batch": batch, "seed": seed,
-        "device": device, "text_column": text_column, "label_column": label_column,
+        "device": device, "text_column": text_column, "label_column": label_column, "encoding": encoding,
     }  # fmt: skip
     overrides = {key: value for key, value in given.items() if value is not None} | parse_settings(settings)
     chosen, folder = _resolve(config, overrides, preset, out, resume)
     if show_settings:
-        typer.echo(chosen.to_yaml(), nl=False)
+        echo(chosen.to_yaml(), nl=False)
         return
     _run(chosen, folder, resume=resume, overwrite=overwrite)
 
@@ -93,21 +105,30 @@ def _resolve(
 
 
 def default_folder(config: TrainConfig) -> Path:
-    """runs/DATA-SPLIT-METHOD-CwayKshot."""
-    split = config.split or (f"seed{config.split_seed}" if config.split_seed is not None else "")
-    parts = [Path(config.data).stem, split, config.method, f"{config.way}way{config.shot}shot"]
+    """runs/DATA-SPLIT-METHOD-CwayKshot, or runs/DATA-all-classes-METHOD."""
+    from dmin.data.columns import data_stem
+    from dmin.files import safe_name
+
     tuned = [] if config.tune == "none" else [config.tune]
-    return Path("runs") / "-".join(part for part in [*parts, *tuned] if part)
+    if config.all_classes:
+        return Path("runs") / safe_name("-".join([data_stem(config.data), ALL_CLASSES, config.method, *tuned]))
+    split = config.split or (f"seed{config.split_seed}" if config.split_seed is not None else "")
+    parts = [data_stem(config.data), split, config.method, f"{config.way}way{config.shot}shot"]
+    return Path("runs") / safe_name("-".join(part for part in [*parts, *tuned] if part))
 
 
 def _run(config: TrainConfig, folder: Path, *, resume: bool, overwrite: bool) -> None:
-    from dmin.evaluation import EvaluationPlan, evaluate_model
+    from dmin.evaluation import EvaluationPlan, evaluate_model, evaluate_own_classes
     from dmin.training import Trainer
 
     with plain_warnings():
         trainer = Trainer(config, folder, resume=resume, overwrite=overwrite, show=True, warn=warn)
         model = trainer.run()
         if not is_main_process():
+            return
+        if config.all_classes:
+            _print_own_classes(evaluate_own_classes(model, trainer.task, folder, trainer.encode, warn=warn))
+            typer.echo(f'model: {folder / "model"}   next: dmin classify --model {folder} "a text"')
             return
         if config.test_episodes:
             task = trainer.task
@@ -122,4 +143,12 @@ def _run(config: TrainConfig, folder: Path, *, resume: bool, overwrite: bool) ->
             )
             cells = evaluate_model(model, plan, folder, show=True, warn=warn)
             print_cells(cells, f"{task.corpus.name}, {task.split_name}")
-    typer.echo(f"model: {folder / 'model'}   next: dmin evaluate {folder}")
+    echo(f"model: {folder / 'model'}   next: dmin evaluate {folder}")
+
+
+def _print_own_classes(found: OwnClassesResult) -> None:
+    """Accuracy on held-out texts, beside logistic regression."""
+    echo(f"{found.classes} classes, {found.trained} texts to learn from, {found.texts} held out")
+    for title, interval in found.accuracies.items():
+        echo(f"  {title}: {interval.percent()} %")
+    echo("accuracy on the held-out texts with its 95 % confidence interval; the same texts chose the epoch")

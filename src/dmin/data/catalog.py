@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
 import yaml
 
+from dmin.data.columns import ENCODING, LABEL, TEXT, Source, exists, split_names
 from dmin.data.corpus import Corpus, join_corpora
-from dmin.data.readers import LABEL, SUFFIXES, TEXT, read_corpus
+from dmin.data.formats import read_format
+from dmin.data.readers import SUFFIXES, read_corpus
 from dmin.data.splits import ClassSplit, read_splits, seeded_split
 from dmin.errors import DataError, unknown_name
+from dmin.files import user_path
 from dmin.hub import is_hub_id
 
 DATA_VARIABLE = "DMIN_DATA"
@@ -48,30 +51,34 @@ CATALOG = {
 }
 
 
-def load_corpus(name: str, *, text_column: str = TEXT, label_column: str = LABEL) -> Corpus:
+def load_corpus(name: str, *, text_column: str = TEXT, label_column: str = LABEL, encoding: str = ENCODING) -> Corpus:
     """Load a named data set, a file, or a Hugging Face id (`owner/name`); several, separated by commas, are joined.
 
-    Named sets are looked for in `$DMIN_DATA/<name>/texts.jsonl`, then on the hub.
+    Named sets are looked for in `$DMIN_DATA/<name>/texts.jsonl`, then on the hub. The columns of a file or of a hub id can
+    stand behind it: `tickets.csv:text=ticket,label=intent`.
     """
-    if "," in name and not Path(name).exists():
-        parts = [part.strip() for part in name.split(",") if part.strip()]
-        return join_corpora([load_corpus(part, text_column=text_column, label_column=label_column) for part in parts])
-    if name in _SPECIAL:
-        return _SPECIAL[name]()
-    if name in CATALOG:
-        return _named(CATALOG[name])
-    path = Path(name).expanduser()
-    if path.is_dir() and (path / "texts.jsonl").is_file():
-        return read_corpus(path / "texts.jsonl", text_column=text_column, label_column=label_column, name=path.name)
+    columns = {"text_column": text_column, "label_column": label_column, "encoding": encoding}
+    if len(parts := split_names(name)) > 1:
+        return join_corpora([load_corpus(part, **columns) for part in parts])
+    source = Source.parse(parts[0] if parts else name, text_column, label_column, encoding)
+    if source.name in _SPECIAL:
+        return _SPECIAL[source.name]()
+    if source.name in CATALOG:
+        return _named(CATALOG[source.name])
+    path = source.path
+    if exists(path / "texts.jsonl"):
+        return read_corpus(replace(source, name=str(path / "texts.jsonl")), name=path.resolve().name)
     if path.suffix.lower() in SUFFIXES:
-        return read_corpus(path, text_column=text_column, label_column=label_column)
-    if is_hub_id(name) and not path.exists():
+        return read_corpus(source)
+    if is_hub_id(source.name) and not exists(path):
         from dmin.data.huggingface import load_from_hub
 
-        return load_from_hub(name, text_column, label_column)
-    if path.exists() or "/" in name or "." in name:
-        raise DataError(f"{name}: not a labelled file; use {', '.join(SUFFIXES)}")
-    raise unknown_name("data set", name, CATALOG)
+        return load_from_hub(source)
+    if exists(path) or "/" in source.name or "." in source.name:
+        if path.suffix and not path.is_dir():
+            next(read_format(path), None)  # says what to do about a spreadsheet
+        raise DataError(f"{source.name}: not a labelled file; use {', '.join(SUFFIXES)}")
+    raise unknown_name("data set", source.name, CATALOG)
 
 
 def choose_split(
@@ -119,13 +126,13 @@ def _data_folder(name: str) -> Path:
     root = os.environ.get(DATA_VARIABLE)
     if not root:
         raise DataError(f"{name} cannot be shipped: set {DATA_VARIABLE} to the folder that holds your copy as {name}/")
-    return Path(root).expanduser() / name
+    return user_path(root) / name
 
 
 def local_folder(name: str) -> Path | None:
     """The folder of a named set under $DMIN_DATA, or None."""
     root = os.environ.get(DATA_VARIABLE)
-    folder = Path(root).expanduser() / name if root else None
+    folder = user_path(root) / name if root else None
     return folder if folder and (folder / "texts.jsonl").is_file() else None
 
 
@@ -133,7 +140,7 @@ def is_here(name: str) -> bool:
     """Is a named set under $DMIN_DATA? (rcv1 and odic, which users bring, have a layout of their own.)"""
     root = os.environ.get(DATA_VARIABLE)
     if name in _SPECIAL and root:
-        folder = Path(root).expanduser() / name
+        folder = user_path(root) / name
         return folder.is_dir() and any(folder.iterdir())
     return local_folder(name) is not None
 
@@ -147,7 +154,7 @@ def _named(entry: Entry) -> Corpus:
     if entry.hub is not None:
         from dmin.data.huggingface import load_from_hub
 
-        return load_from_hub(entry.hub, TEXT, None, name=entry.name, variant=entry.variant)
+        return load_from_hub(Source(entry.hub), name=entry.name, variant=entry.variant)
     raise DataError(f"{entry.name} is not here: put its texts.jsonl into ${DATA_VARIABLE}/{entry.name}/")
 
 

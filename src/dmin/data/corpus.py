@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from dmin.data.labels import name_text
+from dmin.data.labels import name_text, near_misses
 from dmin.data.splits import ClassSplit
 from dmin.errors import DataError, unknown_name
+from dmin.files import short
 
 
 @dataclass(frozen=True)
@@ -41,11 +43,17 @@ class Corpus:
             raise DataError(f"{self.name} holds no texts")
         for index, (text, label) in enumerate(zip(self.texts, self.labels, strict=True)):
             if not isinstance(text, str):
-                raise DataError(f"{self.name}: text {index + 1} (class {label!r}) is {text!r}, not a string; quote it")
+                raise DataError(
+                    f"{self.name}: text {index + 1} (class {short(label)}) is {short(text)}, not a string; quote it"
+                )
             if not text.strip():
                 raise DataError(f"{self.name}: text {index + 1} (class {label!r}) is empty")
             if not isinstance(label, str) or not label.strip():
                 raise DataError(f"{self.name}: text {index + 1} ({text[:40]!r}) has no label")
+            if label != label.strip():
+                raise DataError(
+                    f"{self.name}: the label {short(label)} begins or ends with white space; write {label.strip()!r}"
+                )
         for name, split in self.splits.items():
             split.check(name, self.classes)
 
@@ -53,8 +61,8 @@ class Corpus:
     def from_mapping(cls, examples: Mapping[str, Sequence[str]], name: str = "examples") -> Corpus:
         """Build a corpus from `{label: [texts]}`."""
         for label, texts in examples.items():
-            if isinstance(texts, str) or not isinstance(texts, Iterable):
-                raise DataError(f"{name}: class {label!r} holds {texts!r}; a list of texts is needed")
+            if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
+                raise DataError(f"{name}: class {label!r} holds {short(texts)}; a list of texts is needed")
             if not list(texts):
                 raise DataError(f"{name}: class {label!r} has no example")
         pairs = [(text, str(label)) for label, texts in examples.items() for text in texts]
@@ -145,6 +153,24 @@ def leave_out(corpus: Corpus, texts: Iterable[str]) -> Corpus:
         for name, split in corpus.splits.items()
     }
     return replace(corpus, texts=tuple(corpus.texts[index] for index in kept), labels=labels, splits=splits)
+
+
+def without_near_misses(corpus: Corpus, classes: Iterable[str]) -> Corpus:
+    """A copy without texts whose label is one letter off one of `classes`; a warning names each such label.
+
+    Such a label is most likely a slip. Counted as a class of its own, its texts would be out-of-scope by mistake.
+    """
+    wrong = near_misses(corpus.classes, classes)
+    if not wrong:
+        return corpus
+    kept = [index for index, label in enumerate(corpus.labels) if label not in wrong]
+    named = [f"{label!r} ({corpus.labels.count(label)} texts; {near!r}?)" for label, near in wrong.items()]
+    said = ", ".join(named[:5]) + (f" and {len(named) - 5} more" if len(named) > 5 else "")
+    if not kept:
+        raise DataError(f"{corpus.name}: every label is a letter off a class: {said}; correct them")
+    warnings.warn(f"{corpus.name}: labels one letter off a class are left out; correct them: {said}", stacklevel=3)
+    texts, labels = (tuple(column[index] for index in kept) for column in (corpus.texts, corpus.labels))
+    return Corpus(corpus.name, texts, labels)
 
 
 def plain_text(text: str) -> str:

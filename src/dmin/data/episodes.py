@@ -8,12 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
 from dmin.data.corpus import Corpus
 from dmin.errors import DataError
-from dmin.files import read_json, write_json
+from dmin.files import read_document, write_json
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,29 @@ class VariedSampler:
         return EpisodeSampler(self.corpus, self.groups[group], way, shot, self.queries, self.seed)
 
 
+Row = Annotated[int, Field(ge=0)]
+
+
+class EpisodeDocument(BaseModel):
+    """An episode as it is stored."""
+
+    model_config = ConfigDict(strict=True)
+
+    classes: list[str]
+    support: list[list[Row]]
+    query: list[list[Row]]
+
+
+class EpisodesDocument(BaseModel):
+    """A stored list of episodes."""
+
+    model_config = ConfigDict(strict=True)
+
+    hash: str
+    corpus: str
+    episodes: list[EpisodeDocument]
+
+
 @dataclass(frozen=True)
 class EpisodeList:
     """A fixed list of episodes of one corpus, so that every method is measured on the same tasks."""
@@ -161,24 +186,25 @@ class EpisodeList:
     @classmethod
     def load(cls, path: Path, corpus: Corpus) -> EpisodeList:
         """Read a stored list; refuse one that was changed, or that belongs to another corpus."""
-        stored = read_json(path)
         try:
-            episodes = tuple(
-                Episode(
-                    tuple(item["classes"]),
-                    tuple(tuple(rows) for rows in item["support"]),
-                    tuple(tuple(rows) for rows in item["query"]),
-                )
-                for item in stored["episodes"]
-            )
-            loaded = cls(stored["corpus"], episodes)
-            expected = stored["hash"]
-        except (KeyError, TypeError) as error:
-            raise DataError(f"{path} is not a list of episodes: {error!r}") from error
-        if loaded.hash != expected:
+            stored = read_document(path, EpisodesDocument)
+        except DataError as error:
+            raise DataError(f"{path} is not a list of episodes: {error}") from error
+        episodes = tuple(
+            Episode(tuple(item.classes), tuple(map(tuple, item.support)), tuple(map(tuple, item.query)))
+            for item in stored.episodes
+        )
+        loaded = cls(stored.corpus, episodes)
+        if loaded.hash != stored.hash:
             raise DataError(f"{path} was changed: its hash does not match its episodes")
         if loaded.corpus_fingerprint != corpus.fingerprint:
             raise DataError(f"{path} belongs to other texts than {corpus.name} holds now")
+        for episode in episodes:
+            rows = [row for part in (*episode.support, *episode.query) for row in part]
+            if not len(episode.classes) == len(episode.support) == len(episode.query) or max(rows, default=0) >= len(
+                corpus.texts
+            ):
+                raise DataError(f"{path} holds an episode that is not of {corpus.name}")
         return loaded
 
     def _content(self) -> str:

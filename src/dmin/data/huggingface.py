@@ -4,29 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from dmin.data.columns import Source
 from dmin.data.corpus import Corpus
-from dmin.errors import DataError, nearest_name, one_line
+from dmin.data.readers import cell_text
+from dmin.errors import DataError, one_line
 from dmin.hub import hub_reachable
 
-_LABEL_NAMES = ("label", "intent", "category", "class")
 
-
-def load_from_hub(
-    identifier: str,
-    text_column: str,
-    label_column: str | None,
-    name: str | None = None,
-    variant: str | None = None,
-) -> Corpus:
+def load_from_hub(source: Source, name: str | None = None, variant: str | None = None) -> Corpus:
     """Load every part of a hub data set as one corpus; integer labels become their names.
 
     Args:
-        identifier: `owner/name`.
-        text_column: the column of texts.
-        label_column: the column of labels; None takes the first usual name there is.
+        source: `owner/name` and its columns.
         name: of the corpus; default: the last part of the identifier.
         variant: the configuration of the data set, where it has several.
     """
+    identifier = source.name
     try:
         from datasets import load_dataset
     except ImportError as error:
@@ -42,24 +35,24 @@ def load_from_hub(
         raise DataError(
             f"cannot load {identifier!r} from the Hugging Face hub: {type(error).__name__}: {one_line(error, 200)}"
         ) from error
-    return corpus_from_parts(dict(parts), identifier, text_column, label_column, name)
+    return corpus_from_parts(dict(parts), source, name)
 
 
-def corpus_from_parts(
-    parts: dict[str, Any], identifier: str, text_column: str, label_column: str | None, name: str | None = None
-) -> Corpus:
-    """Join the parts (`datasets.Dataset`) of a data set into a corpus."""
+def corpus_from_parts(parts: dict[str, Any], source: Source, name: str | None = None) -> Corpus:
+    """Join the parts (`datasets.Dataset`) of a data set into a corpus; white space around texts and labels is dropped."""
     texts: list[str] = []
     labels: list[str] = []
-    for part in parts.values():
-        label = label_column or next((c for c in _LABEL_NAMES if c in part.column_names), _LABEL_NAMES[0])
-        for column in (text_column, label):
-            if column not in part.column_names:
-                near = nearest_name(column, part.column_names)
-                hint = f" (did you mean {near!r}?)" if near else ""
-                raise DataError(f"{identifier}: no column {column!r}{hint}; it has {', '.join(part.column_names)}")
-        feature = part.features[label]
-        to_name = getattr(feature, "int2str", str)
-        texts += [str(text) for text in part[text_column]]
-        labels += [to_name(value) for value in part[label]]
-    return Corpus(name or identifier.split("/")[-1], tuple(texts), tuple(labels))
+    for part_name, part in parts.items():
+        columns = list(part.column_names)
+        text_column = source.text_column(columns, source.name)
+        label_column = source.label_column(columns, source.name)
+        to_name = getattr(part.features[label_column], "int2str", None)
+        for row, (text, label) in enumerate(zip(part[text_column], part[label_column], strict=True)):
+            where = f"{source.name}, {part_name}, row {row + 1}"
+            if to_name is not None:
+                if not isinstance(label, int) or label < 0:
+                    raise DataError(f"{where}: {label_column} is {label!r}, which has no name")
+                label = to_name(label)
+            texts.append(cell_text(text, text_column, where))
+            labels.append(cell_text(label, label_column, where))
+    return Corpus(name or source.name.split("/")[-1], tuple(texts), tuple(labels))

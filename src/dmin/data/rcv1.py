@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import re
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 from xml.etree import ElementTree
+from xml.parsers import expat
 
 import numpy as np
 
@@ -19,6 +22,8 @@ from dmin.data.corpus import Corpus
 from dmin.errors import DataError
 
 TOPICS, DOCUMENTS = 55, 20
+MOST_DOCUMENT = 4 << 20  # bytes; the largest documents of RCV1 have some hundred thousand
+MOST_GROWTH = 60  # bytes that a byte of a zip may become; documents of RCV1 become about 3 to 10
 _SECOND_LEVEL = re.compile(r"[A-Z]\d\d$")
 _TOPIC_CLASS = "bip:topics:1.0"
 _DECLARED = re.compile(rb"""^(<\?xml[^>]*?encoding=["'])([\w.-]+)(["'])""")
@@ -89,31 +94,75 @@ class Rcv1Reader:
 
     def _tree(self, content: bytes) -> ElementTree.Element | None:
         """The document's tree; one whose declared encoding is wrong or unknown is read as Latin-1, and counted."""
-        if b"<!DOCTYPE" in content or b"<!ENTITY" in content:  # newsML has none; entities could blow up in memory
-            self.skipped["document type declaration"] += 1
-            return None
-        root = _parse(content)
-        if root is not None:
-            return root
-        root = _parse(_DECLARED.sub(rb"\1utf-8\3", content.decode("latin-1").encode()))
-        self.skipped["broken XML" if root is None else "odd encoding, read as Latin-1"] += 1
-        return root
+        for number, version in enumerate((content, _DECLARED.sub(rb"\1utf-8\3", content.decode("latin-1").encode()))):
+            if _declares_type(version):  # newsML has no such declaration; its entities could blow up in memory
+                self.skipped["document type declaration"] += 1
+                return None
+            root = _parse(version)
+            if root is not None:
+                if number:
+                    self.skipped["odd encoding, read as Latin-1"] += 1
+                return root
+        self.skipped["broken XML"] += 1
+        return None
 
     def _files(self) -> Iterator[bytes]:
         for path in sorted(self.folder.rglob("*")):
-            if path.suffix.lower() == ".xml":
-                yield path.read_bytes()
-            elif path.suffix.lower() == ".zip":
-                yield from self._zipped(path)
+            try:
+                if path.suffix.lower() == ".xml":
+                    with path.open("rb") as file:
+                        yield from self._document(file)
+                elif path.suffix.lower() == ".zip":
+                    yield from self._zipped(path)
+            except OSError:
+                self.skipped["unreadable file"] += 1
+
+    def _document(self, file: IO[bytes]) -> Iterator[bytes]:
+        """The content of a document, unless it is too large to be one."""
+        content = file.read(MOST_DOCUMENT + 1)
+        if len(content) > MOST_DOCUMENT:
+            self.skipped["document too large"] += 1
+        else:
+            yield content
 
     def _zipped(self, path: Path) -> Iterator[bytes]:
         try:
             with zipfile.ZipFile(path) as archive:
-                for name in sorted(archive.namelist()):
-                    if name.lower().endswith(".xml"):
-                        yield archive.read(name)
-        except (zipfile.BadZipFile, OSError, RuntimeError):
+                members = [info for info in archive.infolist() if info.filename.lower().endswith(".xml")]
+                if sum(info.file_size for info in members) > MOST_GROWTH * path.stat().st_size + MOST_DOCUMENT:
+                    self.skipped["zip that would grow too large"] += 1
+                    return
+                for info in sorted(members, key=lambda info: info.filename):
+                    with archive.open(info) as file:
+                        yield from self._document(file)
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError, ValueError):
             self.skipped["unreadable zip"] += 1
+
+
+class _FoundError(Exception):
+    """Ends the parsing of a document's beginning."""
+
+
+def _declares_type(content: bytes) -> bool:
+    """Has the document a type declaration? Asked of the parser itself, whatever the encoding."""
+    found = False
+
+    def declaration(*_: object) -> None:
+        nonlocal found
+        found = True
+        raise _FoundError
+
+    def element(*_: object) -> None:
+        raise _FoundError  # declarations stand before the first element
+
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = declaration
+    parser.StartElementHandler = element
+    try:
+        parser.Parse(content, True)
+    except (_FoundError, expat.ExpatError, LookupError, ValueError):
+        return found
+    return found
 
 
 def _parse(content: bytes) -> ElementTree.Element | None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict
 
 from dmin.errors import DataError
-from dmin.files import read_json
+from dmin.files import check_document, read_json, short
 
 PARTS = ("train", "valid", "test")
 DEFAULT_FRACTIONS = (0.6, 0.15, 0.25)
@@ -47,6 +48,8 @@ def seeded_split(classes: Sequence[str], seed: int, sizes: Sequence[int] | None 
     Without sizes, 60 % / 15 % / 25 %. The classes are sorted first, so the order of a file does not matter.
     """
     total = len(classes)
+    if seed < 0:
+        raise DataError(f"split seed {seed}: a whole number from 0 up is needed")
     if sizes is None:
         valid, test = round(total * DEFAULT_FRACTIONS[1]), round(total * DEFAULT_FRACTIONS[2])
         sizes = (total - valid - test, valid, test)
@@ -58,6 +61,16 @@ def seeded_split(classes: Sequence[str], seed: int, sizes: Sequence[int] | None 
     return ClassSplit(tuple(names[:train]), tuple(names[train:valid]), tuple(names[valid : valid + sizes[2]]))
 
 
+class SplitDocument(BaseModel):
+    """One class split of `class_splits.json`; other keys, like notes, are ignored."""
+
+    model_config = ConfigDict(strict=True)
+
+    train: list[str | int]
+    valid: list[str | int]
+    test: list[str | int]
+
+
 def read_splits(path: Path) -> dict[str, ClassSplit]:
     """Read `{name: {train: [...], valid: [...], test: [...]}}` from JSON."""
     stored = read_json(path)
@@ -66,6 +79,7 @@ def read_splits(path: Path) -> dict[str, ClassSplit]:
     splits = {}
     for name, parts in stored.items():
         if not isinstance(parts, Mapping) or set(PARTS) - set(parts):
-            raise DataError(f"{path}: split {name!r} needs the lists train, valid and test")
-        splits[str(name)] = ClassSplit(*(tuple(map(str, parts[part])) for part in PARTS))
+            raise DataError(f"{path}: split {short(name)} needs the lists train, valid and test")
+        found = check_document(parts, SplitDocument, f"{path}, split {short(name)}")
+        splits[str(name)] = ClassSplit(*(tuple(map(str, getattr(found, part))) for part in PARTS))
     return splits

@@ -19,13 +19,16 @@ def parse_yaml(text: str, source: Path | str) -> Any:
     Raises:
         DataError: with the line, for what is not YAML, nested too deeply, multiplied by aliases, or given twice.
     """
-    loader = yaml.SafeLoader(text)
+    loader: yaml.SafeLoader | None = None
     try:
+        loader = yaml.SafeLoader(text)  # which looks for characters that YAML forbids
         node = loader.get_single_node()
         if node is None:
             return None
         _check(node, source)
         return loader.construct_document(node)
+    except DataError:  # of `_check`; it is a ValueError too
+        raise
     except yaml.YAMLError as error:
         raise DataError(f"{source} is not valid YAML: {one_line(error)}") from error
     except RecursionError as error:
@@ -33,7 +36,8 @@ def parse_yaml(text: str, source: Path | str) -> Any:
     except (ValueError, TypeError, OverflowError, KeyError, AttributeError) as error:  # odd dates, numbers, keys
         raise DataError(f"{source} holds a value that cannot be read ({one_line(error)}); put it in quotes") from error
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()
 
 
 def _check(root: yaml.Node, source: Path | str) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
+import re
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,15 @@ from dmin.files import read_arrays, write_arrays
 LIMIT_VARIABLE = "DMIN_CACHE_BYTES"
 DEFAULT_LIMIT = 2 * 1024**3
 _HASH_BYTES = 16
+# The names of what the cache writes. Everything else in its folder is somebody else's.
+_EXPORTED = "onnx"
+_SHELF = re.compile(r"[0-9a-f]{24}-\d+(-onnx(-int8)?)?")
+_EXPORT_SHELF = re.compile(r"[0-9a-f]{24}")
+_SHARD = re.compile(r"[0-9a-f]{32}\.safetensors")
+_OWN_FILE = re.compile(
+    r"[0-9a-f]{32}\.safetensors|\.[0-9a-f]{32}\.safetensors\.\w+\.part"
+    r"|encoder(-int8)?\.onnx(\.sha256)?|\.encoder(-int8)?\.onnx\.sha256\.\w+\.part|\.\d+-(encoder(-int8)?|whole)\.onnx"
+)
 
 
 def default_limit() -> int:
@@ -57,32 +67,62 @@ class VectorCache:
         return np.stack([known[key] for key in hashes]) if hashes else np.empty((0, encoder.width), np.float32)
 
     def size(self) -> int:
-        """Bytes on disk, including exported encoders."""
-        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+        """Bytes on disk of what the cache wrote: vectors and exported encoders."""
+        return sum(_size(path) for path in self._own_files())
 
     def clear(self) -> int:
-        """Remove everything; return the bytes that were freed."""
-        freed = self.size()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Remove what the cache wrote, and nothing else; return the bytes that were freed."""
+        freed = 0
+        for path in self._own_files():
+            size = _size(path)
+            with suppress(OSError):
+                path.unlink()
+                freed += size
+        for shelf in [*self._shelves(), self.folder / _EXPORTED]:
+            with suppress(OSError):  # it holds something else
+                shelf.rmdir()
         return freed
+
+    def _shelves(self) -> list[Path]:
+        """Folders that the cache made: one per encoder, for vectors and for exports."""
+        shelves = [(path, _SHELF) for path in _folders(self.folder)]
+        shelves += [(path, _EXPORT_SHELF) for path in _folders(self.folder / _EXPORTED)]
+        return [path for path, pattern in shelves if pattern.fullmatch(path.name)]
+
+    def _own_files(self) -> list[Path]:
+        """Files that the cache wrote, by their names; half-written ones that a crash left, too."""
+        return [
+            path
+            for shelf in self._shelves()
+            for path in shelf.iterdir()
+            if _OWN_FILE.fullmatch(path.name) and path.is_file() and not path.is_symlink()
+        ]
 
     def _read(self, shelf: Path, width: int, wanted: set[bytes]) -> dict[bytes, FloatArray]:
         found: dict[bytes, FloatArray] = {}
-        for path in sorted(shelf.glob("*.safetensors")) if shelf.is_dir() else ():
+        try:
+            shards = sorted(shelf.glob("*.safetensors")) if shelf.is_dir() else []
+        except OSError:  # another user's cache: encode again
+            return found
+        for path in shards:
+            if not _SHARD.fullmatch(path.name):
+                continue
             try:
                 arrays, _ = read_arrays(path)
                 keys, vectors = arrays["hashes"], arrays["vectors"]
                 if keys.shape != (len(vectors), _HASH_BYTES) or vectors.shape[1:] != (width,):
                     raise ModelError(f"{path} has the wrong shape")
             except (ModelError, KeyError):
-                path.unlink(missing_ok=True)  # damaged, or removed by another process: encode again
+                with suppress(OSError):
+                    path.unlink()  # damaged, or removed by another process: encode again
                 continue
             used = False
             for key, vector in zip((row.tobytes() for row in keys), vectors, strict=True):
                 if key in wanted:
                     found[key], used = vector, True
             if used:
-                os.utime(path)
+                with suppress(OSError):  # another user's
+                    os.utime(path)
         return found
 
     def _write(self, shelf: Path, keys: list[bytes], vectors: FloatArray) -> None:
@@ -96,23 +136,40 @@ class VectorCache:
         self._trim()
 
     def _trim(self) -> None:
-        shards = sorted(self._shards())  # oldest use first
+        try:
+            shards = sorted(self._shards())  # oldest use first
+        except OSError:  # another user's cache
+            return
         total = sum(size for _, size, _ in shards)
         for _, size, path in shards:
             if total <= self.limit:
                 return
-            path.unlink(missing_ok=True)
-            total -= size
+            with suppress(OSError):
+                path.unlink()
+                total -= size
 
     def _shards(self) -> list[tuple[float, int, Path]]:
         shards = []
-        for path in self.folder.glob("*/*.safetensors"):
-            try:
-                status = path.stat()
-            except FileNotFoundError:  # another process removed it meanwhile
-                continue
-            shards.append((status.st_mtime, status.st_size, path))
+        for path in self._own_files():
+            if _SHARD.fullmatch(path.name):
+                with suppress(OSError):  # another process removed it meanwhile
+                    status = path.stat()
+                    shards.append((status.st_mtime, status.st_size, path))
         return shards
+
+
+def _folders(folder: Path) -> list[Path]:
+    try:
+        return [path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()]
+    except OSError:
+        return []
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _text_hash(text: str) -> bytes:

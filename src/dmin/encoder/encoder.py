@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,11 +20,13 @@ from dmin.encoder.pretrained import TUNABLE, cache_folder, choose_pooling, load,
 from dmin.encoder.readable import Reader
 from dmin.encoder.text_encoder import FloatArray, check_long_texts, check_texts
 from dmin.encoder.windows import TokenLimit, average_windows
-from dmin.errors import ConfigError
+from dmin.errors import ConfigError, ModelError, one_line
 from dmin.progress import progress
+from dmin.threads import one_thread
 
 # Tokens of one pass, padding counted: by measurement, on a CPU more of them leave its cache (see benchmarks/encoder.py).
 CPU_TOKENS, ONNX_TOKENS = 1024, 512
+FEW_TOKENS = 256  # of all texts: up to here one thread is as fast as two, for a fraction of the processor time
 
 
 class Encoder:
@@ -66,12 +69,18 @@ class Encoder:
         self.backend, self.long_texts = backend, long_texts
         tokenizer, backbone = load(name)
         self.tokenizer = tokenizer
-        limit = int(getattr(backbone.config, "max_position_embeddings", max_length) or max_length)
-        self.max_length = min(max_length, limit, int(tokenizer.model_max_length))
         self.batch_size = batch_size
-        kinds = ("cls_token_id", "sep_token_id", "bos_token_id", "eos_token_id")
-        marks = [int(getattr(tokenizer, kind)) for kind in kinds if getattr(tokenizer, kind, None) is not None]
-        self.network = EncoderNetwork(backbone, choose_pooling(name, pooling), int(tokenizer.pad_token_id or 0), marks)
+        chosen = choose_pooling(name, pooling)
+        try:
+            limit = int(getattr(backbone.config, "max_position_embeddings", max_length) or max_length)
+            self.max_length = min(max_length, limit, int(tokenizer.model_max_length))
+            kinds = ("cls_token_id", "sep_token_id", "bos_token_id", "eos_token_id")
+            marks = [int(getattr(tokenizer, kind)) for kind in kinds if getattr(tokenizer, kind, None) is not None]
+            self.network = EncoderNetwork(backbone, chosen, int(tokenizer.pad_token_id or 0), marks)
+            if self.max_length < 1 or self.network.width < 1:
+                raise ValueError(f"max_length {self.max_length}, width {self.network.width}")
+        except (AttributeError, TypeError, ValueError, OverflowError) as error:
+            raise ModelError(f"the encoder {name!r} has a damaged configuration: {one_line(error)}") from error
         self.network.to(choose_device(device if backend == "torch" else "cpu")).eval()
         self._limit = TokenLimit(tokenizer.backend_tokenizer, self.max_length)
         self._reader: Reader | None = None
@@ -140,9 +149,15 @@ class Encoder:
         if self.backend != "torch":
             return self._encode_onnx(rows, show_progress)
         vectors = np.empty((len(rows), self.width), dtype=np.float32)
-        for batch in self._batches(rows, show_progress):
-            vectors[batch] = self.network([rows[index] for index in batch]).float().cpu().numpy()
-        return vectors
+        with one_thread(self.network.device.type == "cpu" and sum(map(len, rows)) <= FEW_TOKENS):
+            for batch in self._batches(rows, show_progress):
+                try:
+                    vectors[batch] = self.network([rows[index] for index in batch]).float().cpu().numpy()
+                except (IndexError, ValueError) as error:
+                    raise ModelError(
+                        f"the encoder {self.name!r}: tokenizer and weights do not fit each other: {one_line(error)}"
+                    ) from error
+        return self._checked(vectors)
 
     def _encode_onnx(self, rows: Sequence[Sequence[int]], show: bool) -> FloatArray:
         """Encode on ONNX Runtime, one batch per thread: faster than several threads that share one batch."""
@@ -160,7 +175,20 @@ class Encoder:
         with progress("encoding", len(rows), unit="texts", show=show) as advance, workers:
             for done in workers.map(fill, batches):
                 advance(done)
+        return self._checked(vectors)
+
+    def _checked(self, vectors: FloatArray) -> FloatArray:
+        """The vectors, none of which may hold NaN or infinity: a score made of them would be silently wrong."""
+        if not np.isfinite(vectors).all():
+            index = int(np.argwhere(~np.isfinite(vectors))[0, 0])
+            raise ModelError(
+                f"the encoder {self.name!r} gave NaN or infinity for text {index}: are its weights damaged?"
+            )
         return vectors
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and copies: everything but the ONNX session, which is opened again when it is needed."""
+        return {**self.__dict__, "_onnx": None}
 
     def token_states(self, rows: Sequence[Sequence[int]], *, show_progress: bool = False) -> list[Tensor]:
         """The last hidden states of each text's tokens, [t, d] each."""
@@ -230,7 +258,24 @@ def _export_places(encoder: Encoder, backend: str) -> list[Path]:
 def choose_device(device: str | None) -> torch.device:
     """Return the device asked for, or the best one there is."""
     if device is not None:
-        return torch.device(device)
+        return _device(device)
     if torch.cuda.is_available():
         return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))  # one GPU per process under torchrun
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def _device(name: str) -> torch.device:
+    """The device of a name; a `ConfigError` where it does not exist on this machine."""
+    try:
+        device = torch.device(name)
+    except (RuntimeError, ValueError) as error:
+        raise ConfigError(f"no such device: {name!r}; use cpu, cuda, cuda:1 or mps") from error
+    there = {
+        "cpu": 1,
+        "meta": 0,
+        "cuda": torch.cuda.device_count() if torch.cuda.is_available() else 0,
+        "mps": int(torch.backends.mps.is_available()),
+    }
+    if (device.index or 0) >= there.get(device.type, 1):
+        raise ConfigError(f"device {name!r} is not there on this machine; use cpu, or leave it out")
+    return device

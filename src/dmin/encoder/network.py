@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Sequence
 from typing import Any
@@ -31,6 +32,7 @@ class TokenBatch:
 
 # Norm of the half-depth layer's part in a vector of pooling "layers", relative to the last layer's part.
 HALF_DEPTH = 0.5
+_HOOKED = "_output_capturing_hooks_installed"  # where transformers notes that a network has its hooks
 
 
 class EncoderNetwork(nn.Module):
@@ -100,6 +102,20 @@ class EncoderNetwork(nn.Module):
         half = mean_state(found.hidden_states[(len(found.hidden_states) - 1) // 2], words)
         share = HALF_DEPTH * last.norm(dim=-1, keepdim=True) / half.norm(dim=-1, keepdim=True).clamp_min(1e-8)
         return torch.cat([last, share * half], dim=-1)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and copies: without the local functions that transformers hooks on layers whose states are asked for.
+
+        A copy gets hooks of its own when its states are asked for.
+        """
+        backbone = copy.deepcopy(self.backbone)
+        for module in backbone.modules():
+            for number, hook in list(module._forward_hooks.items()):
+                if getattr(hook, "__module__", "").startswith("transformers."):
+                    del module._forward_hooks[number]
+            if hasattr(module, _HOOKED):
+                setattr(module, _HOOKED, False)
+        return {**self.__dict__, "_modules": {**self._modules, "backbone": backbone}}
 
     def fingerprint(self) -> str:
         """SHA-256 of weights and pooling: two encoders with the same fingerprint give the same vectors."""

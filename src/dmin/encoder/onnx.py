@@ -20,9 +20,12 @@ from torch import Tensor, nn
 
 from dmin.encoder.network import EncoderNetwork
 from dmin.errors import ConfigError, ModelError, StorageError, one_line, unknown_name
+from dmin.files import file_digest, write_atomic
 
 Backend = Literal["torch", "onnx", "onnx-int8"]
 FILES: dict[str, str] = {"onnx": "encoder.onnx", "onnx-int8": "encoder-int8.onnx"}
+_DIGEST = ".sha256"  # added to the name of an export: the file that holds its digest
+EXPORTS = tuple(name + end for name in FILES.values() for end in ("", _DIGEST))
 _FINGERPRINT = "dmin.encoder"
 # Largest accepted difference between an export and torch: rounding for float32, a mean cosine for 8-bit weights.
 LARGEST_DIFFERENCE = 1e-3
@@ -53,6 +56,7 @@ class OnnxNetwork:
         _need("onnxruntime")
         import onnxruntime
 
+        check_export(path)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         try:
@@ -96,12 +100,29 @@ def export_onnx(network: EncoderNetwork, path: Path, fingerprint: str, *, int8: 
         else:
             _trace(network, part, fingerprint)
         cosine = _compare(network, OnnxNetwork(part, network.pad, fingerprint), int8)
+        # Without its old digest first: killed in between, the export is there without one, never with a wrong one.
+        _digest_file(path).unlink(missing_ok=True)
         part.replace(path)
+        write_atomic(_digest_file(path), file_digest(path) + "\n")
     except OSError as error:
         raise StorageError(f"cannot write {path}: {one_line(error)}") from error
     finally:
         part.unlink(missing_ok=True)
     return cosine
+
+
+def check_export(path: Path) -> None:
+    """Raise a `ModelError` if an export is not the one that its digest was written for; version 0.1 wrote none."""
+    digest = _digest_file(path)
+    try:
+        if digest.is_file() and digest.read_text(encoding="utf-8").strip() != file_digest(path):
+            raise ModelError(f"{path} is damaged: it does not match {digest.name}; export it again (dmin model export)")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelError(f"cannot read {path}: {one_line(error)}") from error
+
+
+def _digest_file(path: Path) -> Path:
+    return path.with_name(path.name + _DIGEST)
 
 
 class _Graph(nn.Module):

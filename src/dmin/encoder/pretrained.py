@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from dmin.encoder.carriers import NAMES, carried_folder
-from dmin.errors import ConfigError, ModelError, nearest_name, one_line
+from dmin.errors import ConfigError, DataError, ModelError, nearest_name, one_line
+from dmin.files import check_finite, home_cache, read_json, short, user_path
 from dmin.hub import hub_reachable
 
 Pooling = Literal["cls", "mean", "layers"]
@@ -41,11 +42,15 @@ def load(name: str) -> tuple[Any, Any]:
             network = AutoModel.from_pretrained(
                 source, local_files_only=local, trust_remote_code=False, use_safetensors=True
             )
-    except Exception as error:
+    except BaseException as error:  # (a damaged tokenizer.json can panic in Rust, which is no Exception)
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         raise ModelError(f"cannot load the encoder {name!r}: {type(error).__name__}: {one_line(error)}") from error
     if not getattr(tokenizer, "is_fast", False):
         raise ModelError(f"the encoder {name!r} has no fast tokenizer (tokenizer.json)")
-    return tokenizer, network.eval().float()
+    network = network.eval().float()
+    check_finite(network.state_dict(), f"the encoder {name!r}")
+    return tokenizer, network
 
 
 def resolve(name: str) -> tuple[str, bool]:
@@ -56,7 +61,7 @@ def resolve(name: str) -> tuple[str, bool]:
         raise ConfigError(
             f"the encoder {NAMES[name]!r} has no weights that torch loads: use dmin.encoder.open_encoder, or 'minilm'"
         )
-    path = Path(name).expanduser()
+    path = user_path(name)
     if path.is_dir():
         _check_folder(path)
         return str(path), True
@@ -83,9 +88,8 @@ def cache_folder() -> Path:
     """Folder of what can be made again (vectors, exported encoders): $DMIN_CACHE, else the user's cache folder."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "dmin" / "vectors"
+        return user_path(chosen)
+    return home_cache() / "dmin" / "vectors"
 
 
 def _in_hub_cache(identifier: str) -> bool:
@@ -102,6 +106,24 @@ def _check_folder(folder: Path) -> None:
         pickled = (folder / "pytorch_model.bin").is_file()
         hint = " (pytorch_model.bin is not read: save it as safetensors)" if pickled else ""
         raise ModelError(f"{folder} has no weights: a model.safetensors is needed{hint}")
+    if (folder / "adapter_config.json").exists():  # transformers would fetch the model that it names
+        raise ModelError(f"{folder} holds an adapter for another model: merge the two, and give the merged folder")
+    for index in folder.glob("*.index.json"):
+        _check_shards(index)
+
+
+def _check_shards(index: Path) -> None:
+    """Refuse an index of divided weights that names a file outside of its folder."""
+    try:
+        stored = read_json(index)
+    except DataError as error:
+        raise ModelError(str(error)) from error
+    shards = stored.get("weight_map") if isinstance(stored, dict) else None
+    if not isinstance(shards, dict):
+        raise ModelError(f"{index} lacks its 'weight_map'")
+    for name in shards.values():
+        if not isinstance(name, str) or Path(name).name != name or "\\" in name or not name.endswith(".safetensors"):
+            raise ModelError(f"{index} names {short(name)}, which is not a safetensors file of its folder")
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dmin.encoder.cutting import MOST_CHARACTERS, beginning, window
 from dmin.encoder.text_encoder import FloatArray, unit
 
 MOST_WINDOWS = 8  # of one text; what is beyond them is not read
@@ -42,14 +43,38 @@ class TokenLimit:
 
         The words are cut first, so that [CLS] and [SEP] stay.
         """
-        rows: list[list[int]] = [encoding.ids for encoding in self._encodings(texts)]
-        long = [index for index, row in enumerate(rows) if len(row) > self.max_length]
-        for index in long:
-            words = self.tokenizer.encode(texts[index], add_special_tokens=False)
-            words.truncate(self.room, direction=side)
-            rows[index] = self.tokenizer.post_process(words).ids
-        self._warn(len(long), len(texts), self.max_length)
+        # Tokens of a text of megabytes would take a hundred times its size: as many characters as are enough come first.
+        shown = [beginning(text, window(self.max_length), from_left=side == "left") for text in texts]
+        rows: list[list[int]] = [encoding.ids for encoding in self._encodings(shown)]
+        long = 0
+        for index, row in enumerate(rows):
+            if len(row) > self.max_length:
+                rows[index], was_cut = self._cut(shown[index], side), True
+            elif len(shown[index]) < len(texts[index]):
+                rows[index], was_cut = self._cut_wider(texts[index], side)
+            else:
+                was_cut = False
+            long += was_cut
+        self._warn(long, len(texts), self.max_length)
         return rows
+
+    def _cut(self, text: str, side: str) -> list[int]:
+        words = self.tokenizer.encode(text, add_special_tokens=False)
+        words.truncate(self.room, direction=side)
+        found: list[int] = self.tokenizer.post_process(words).ids
+        return found
+
+    def _cut_wider(self, text: str, side: str) -> tuple[list[int], bool]:
+        """Token ids of a text whose first characters hold few tokens: of more of them, up to a bound. Was it cut?"""
+        characters = window(self.max_length)
+        while True:
+            characters *= 4
+            shown = beginning(text, characters, from_left=side == "left")
+            ids: list[int] = self.tokenizer.encode(shown).ids
+            if len(ids) > self.max_length:
+                return self._cut(shown, side), True
+            if len(shown) == len(text) or characters >= MOST_CHARACTERS:
+                return ids, len(shown) < len(text)
 
     def windows(self, texts: Sequence[str]) -> list[list[list[int]]]:
         """Ids of each text's windows, one for a text within the limit.
@@ -57,12 +82,15 @@ class TokenLimit:
         A long text is divided into as few windows as the limit allows, all of about the same size and without overlap, so
         that each may count the same. Beyond `MOST_WINDOWS` it is cut, with one warning.
         """
-        encodings = self._encodings(texts)
         most = self.max_length + (MOST_WINDOWS - 1) * self.room
-        self._warn(sum(len(encoding.ids) > most for encoding in encodings), len(texts), most)
+        shown = [beginning(text, window(most)) for text in texts]
+        encodings = self._encodings(shown)
+        pairs = list(zip(shown, encodings, texts, strict=True))
+        cut = sum(len(encoding.ids) > most or len(part) < len(text) for part, encoding, text in pairs)
+        self._warn(cut, len(texts), most)
         return [
-            [encoding.ids] if len(encoding.ids) <= self.max_length else self._divide(text)
-            for text, encoding in zip(texts, encodings, strict=True)
+            [encoding.ids] if len(encoding.ids) <= self.max_length else self._divide(part)
+            for part, encoding, _ in pairs
         ]
 
     def _encodings(self, texts: Sequence[str]) -> list[Any]:

@@ -12,13 +12,31 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from dmin.classifier.explanation import Explanation
 from dmin.classifier.few_shot import FewShotClassifier
 from dmin.classifier.scoring import PLAIN_SCALE
 from dmin.classifier.state import State
 from dmin.data import Corpus
+from dmin.data.corpus import without_near_misses
 from dmin.encoder import FloatArray
-from dmin.errors import DataError
-from dmin.evaluation.figures import confusion_figure, refusal_figure, reliability_figure, save_png
+from dmin.errors import ConfigError
+from dmin.evaluation.answers import (
+    AnsweredText,
+    ScoredTexts,
+    answer_all,
+    explain_faults,
+    score_texts,
+    write_predictions,
+)
+from dmin.evaluation.assessment_page import assessment_page
+from dmin.evaluation.figures import (
+    confusion_figure,
+    precision_figure,
+    refusal_figure,
+    reliability_figure,
+    save_png,
+)
+from dmin.evaluation.precision import PrecisionCurve, PrecisionPoint, precision_curve
 from dmin.evaluation.quality import (
     Quality,
     Reliability,
@@ -53,6 +71,11 @@ class Assessment:
     threshold: float | None = None
     base_and_novel: tuple[float, float] | None = None  # accuracy on texts of base and of own classes, all at once
     seconds: float = 0.0
+    refusing: bool = False  # texts below a threshold are refused
+    curve: PrecisionCurve = field(default_factory=lambda: precision_curve([0.0], [True]), repr=False)
+    target: PrecisionPoint | None = None  # the threshold of a target precision, which is then in force
+    answers: tuple[AnsweredText, ...] = field(default=(), repr=False)  # in-scope texts, then out-of-scope ones
+    faults: tuple[tuple[AnsweredText, Explanation], ...] = field(default=(), repr=False)
 
     def as_dict(self) -> dict[str, Any]:
         """As it stands in `assessment.json`."""
@@ -71,6 +94,7 @@ class Assessment:
             "refused_in_scope": self.refused[0] if self.refused else None,
             "refused_out_of_scope": self.refused[1] if self.refused else None,
             "threshold": self.threshold,
+            "target": asdict(self.target) if self.target else None,
             "base_accuracy": self.base_and_novel[0] if self.base_and_novel else None,
             "novel_accuracy": self.base_and_novel[1] if self.base_and_novel else None,
             "harmonic_mean": harmonic_mean(*self.base_and_novel) if self.base_and_novel else None,
@@ -80,8 +104,11 @@ class Assessment:
         }
 
     def write(self, folder: Path) -> None:
-        """Write `assessment.json` and the pictures."""
+        """Write `assessment.json`, `predictions.jsonl`, the page `report.html` and the pictures."""
         write_json(folder / "assessment.json", self.as_dict())
+        write_predictions(self.answers, folder / "predictions.jsonl")
+        assessment_page(self).write(folder / "report.html")
+        save_png(precision_figure(self.curve, self.target), folder / "precision.png")
         save_png(reliability_figure(self.uncalibrated, self.reliability), folder / "reliability.png")
         shown = self.quality.confusion
         if len(self.quality.classes) > 60:  # only what is mixed up, or nobody can read it
@@ -96,7 +123,11 @@ class Assessment:
 
 
 def assess(
-    classifier: FewShotClassifier, test: Corpus, outside: Sequence[str] = (), beside: Sequence[str] = BESIDE
+    classifier: FewShotClassifier,
+    test: Corpus,
+    outside: Sequence[str] = (),
+    beside: Sequence[str] = BESIDE,
+    target_precision: float | None = None,
 ) -> Assessment:
     """Measure a fitted classifier on labelled texts.
 
@@ -105,56 +136,73 @@ def assess(
         test: texts of its classes; those of other classes are out-of-scope and should be refused.
         outside: more out-of-scope texts.
         beside: methods to score on the same vectors: "nearest", "logistic".
+        target_precision: refuse below the threshold that gives this precision with most answers, in place of the
+            classifier's own `reject`; `Assessment.target` holds it.
+
+    Raises:
+        DataError: when no text has a label of the classes.
+        ConfigError: when no threshold reaches the target precision.
     """
     started = time.perf_counter()
     state = classifier.state_.check_ready()
-    labels = [str(label) for label in state.labels]
-    column_of = {label: column for column, label in enumerate(labels)}
-    known = [label in column_of for label in test.labels]
-    in_scope = [text for text, is_known in zip(test.texts, known, strict=True) if is_known]
-    if not in_scope:
-        raise DataError(
-            f"no text of {test.name} has a label of the examples: {', '.join(test.classes[:5])} against "
-            f"{', '.join(labels[:5])}"
-        )
-    truth = np.array([column_of[label] for label in test.labels if label in column_of])
-    query = state.vectors(in_scope)  # [L, d]
-    cosines, limits = state.cosines(query), state.limits  # [L, C], [C]
-    scores = state.scores(query, cosines)  # [L, C]
-    best = scores.argmax(axis=1)
-    top = cosines[np.arange(len(best)), best]  # refusal goes by the cosine
-    accepted = top >= limits[best]
-    unknown = str(state.settings.unknown_label)
-    answers = [labels[column] if yes else unknown for column, yes in zip(best, accepted, strict=True)]
-    seconds = time.perf_counter() - started
-    right, entries = best == truth, state.knowledge.classes
-    keep_base, temperature = state.settings.keep_base, state.model.method.temperature
-    plain = temperature if temperature != 1.0 else PLAIN_SCALE
-    if state.model.head is not None:
-        plain = 1.0  # its scores are logits already
-    found = Assessment(
-        classes=len(entries),
-        examples=sum(len(entry.examples) for entry in entries),
-        texts=len(in_scope),
-        quality=quality([labels[column] for column in truth], answers),
-        unrefused=float(right.mean()),
-        beside={} if keep_base else {name: _beside(name, state, query, truth) for name in beside},
-        reliability=reliability(_confidence(scores, state.probability_scale), right),
-        uncalibrated=reliability(_confidence(scores, plain), right),
-        scores=top,
-        base_and_novel=_base_and_novel(right, truth >= len(entries)) if keep_base else None,
-        seconds=seconds,
+    test = without_near_misses(test, [str(label) for label in state.labels])
+    scored = score_texts(state, test, outside)
+    curve = precision_curve(
+        np.concatenate([scored.top, scored.outside_top]),
+        np.concatenate([scored.right, np.zeros(len(scored.outside), dtype=bool)]),
     )
-    others = [text for text, is_known in zip(test.texts, known, strict=True) if not is_known] + list(outside)
-    return _with_refusal(found, state, float(1 - accepted.mean()), others) if others else found
+    target = None
+    if target_precision is not None:
+        target = _target(curve, target_precision)
+        state = state.refusing(target.threshold, state.refused_label, None)
+    accepted = scored.top >= state.limits[scored.best]
+    answers = answer_all(state, scored)
+    seconds = time.perf_counter() - started
+    entries, keep_base = state.knowledge.classes, state.settings.keep_base
+    truth = [scored.labels[column] for column in scored.truth]
+    found = Assessment(
+        classes=len(entries) or len(scored.labels),  # of a model that answers without examples: its own
+        examples=sum(len(entry.examples) for entry in entries),
+        texts=len(scored.texts),
+        quality=quality(truth, [answer.answer for answer in answers if answer.in_scope]),
+        unrefused=float(scored.right.mean()),
+        beside={} if keep_base else {name: _beside(name, state, scored.query, scored.truth) for name in beside},
+        reliability=reliability(_confidence(scored.scores, state.probability_scale), scored.right),
+        uncalibrated=reliability(_confidence(scored.scores, _plain_scale(state)), scored.right),
+        scores=scored.top,
+        base_and_novel=_base_and_novel(scored.right, scored.truth >= len(entries)) if keep_base and entries else None,
+        seconds=seconds,
+        refusing=state.settings.reject is not None,
+        curve=curve,
+        target=target,
+        answers=answers,
+        faults=tuple(explain_faults(state, answers)),
+    )
+    return _with_refusal(found, state, float(1 - accepted.mean()), scored) if scored.outside else found
 
 
-def _with_refusal(found: Assessment, state: State, false_rejections: float, outside: Sequence[str]) -> Assessment:
+def _plain_scale(state: State) -> float:
+    """What scores are multiplied by where nothing was calibrated."""
+    if state.model.head is not None:
+        return 1.0  # its scores are logits already
+    temperature = state.model.method.temperature
+    return temperature if temperature != 1.0 else PLAIN_SCALE
+
+
+def _target(curve: PrecisionCurve, wanted: float) -> PrecisionPoint:
+    target = curve.at(wanted)
+    if target is None:
+        best = curve.best
+        raise ConfigError(
+            f"no threshold gives a precision of {100 * wanted:g} % on these texts: the highest is "
+            f"{100 * best.precision:.1f} %, with {100 * best.coverage:.1f} % of the texts answered"
+        )
+    return target
+
+
+def _with_refusal(found: Assessment, state: State, false_rejections: float, scored: ScoredTexts) -> Assessment:
     """The assessment with what the classifier does with out-of-scope texts."""
-    vectors, limits = state.vectors(outside), state.limits  # [n, d], [C]
-    cosines = state.cosines(vectors)  # [n, C]
-    nearest = state.scores(vectors, cosines).argmax(axis=1)
-    highest = cosines[np.arange(len(nearest)), nearest]
+    highest, nearest, limits = scored.outside_top, scored.outside_best, state.limits  # [n], [n], [C]
     finite = limits[np.isfinite(limits)]
     return replace(
         found,

@@ -13,6 +13,7 @@ from dmin.data import Corpus, EpisodeList
 from dmin.encoder.opening import tunable
 from dmin.evaluation.comparison_plan import ComparisonPlan, Job, PreparedJob
 from dmin.evaluation.protocol import FineTuneScorer, MethodScorer, Scorer, draw_episodes, run_episodes
+from dmin.files import safe_name
 from dmin.methods import FewShotMethod, FineTunesEncoder, method_class
 from dmin.training import Task, TrainConfig, open_encoder, prepare_task
 from dmin.training.loop import Loop
@@ -67,7 +68,7 @@ class Bench:
         job, config = prepared.job, prepared.config
         task = prepare_task(config, self.warn, self.corpus)
         counts = f"{job.way}way{job.shot}shot-{config.queries}queries-{self.plan.episodes}episodes"
-        stored = episodes_folder / f"{self.corpus.name}-{task.split_name}-{counts}.json"
+        stored = episodes_folder / (safe_name(f"{self.corpus.name}-{task.split_name}-{counts}") + ".json")
         episodes = draw_episodes(
             self.corpus, task.split.test, job.way, job.shot, config.queries, self.plan.episodes, stored
         )

@@ -5,20 +5,39 @@ Each finished job is a file, so an interrupted comparison goes on where it stopp
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from dmin.data import Corpus
 from dmin.errors import ConfigError, DataError, DminError
 from dmin.evaluation.bench import Bench, JobResult
 from dmin.evaluation.comparison_plan import ComparisonPlan, Job, PreparedJob
 from dmin.evaluation.protocol import draw_episodes
-from dmin.files import read_json, write_json
+from dmin.files import read_document, safe_name, write_json
 from dmin.progress import progress
 from dmin.training import open_corpus, open_encoder, prepare_task
 from dmin.training.task import check_method, chosen_pooling
 
 _STORED = ("split_name", "title", "accuracies", "episode_hash", "seconds", "peak_megabytes", "trained_episodes")
+
+
+class CellDocument(BaseModel):
+    """What is read of a finished job's file."""
+
+    model_config = ConfigDict(strict=True)
+
+    split_name: str
+    title: str
+    accuracy: float
+    accuracies: Annotated[list[Annotated[float, Field(ge=0, le=1)]], Field(min_length=1)]
+    episode_hash: str
+    seconds: float
+    peak_megabytes: float
+    trained_episodes: int
 
 
 class Comparison:
@@ -111,18 +130,22 @@ class Comparison:
     def _path(self, prepared: PreparedJob) -> Path:
         job = prepared.job
         setting = f"{Path(job.data).stem}-{job.split or 'split'}-seed{job.seed}-{job.way}way{job.shot}shot"
-        return self.out / "cells" / f"{setting}-{job.row.name}-{prepared.key}.json"
+        return self.out / "cells" / (safe_name(f"{setting}-{job.row.name}-{prepared.key}") + ".json")
 
     def _stored(self, prepared: PreparedJob) -> JobResult | None:
         path = self._path(prepared)
         if not path.is_file():
             return None
         try:
-            stored = read_json(path)
-            return JobResult(prepared.job, **{name: stored[name] for name in _STORED})
-        except (DataError, KeyError, TypeError):
-            self._warn_once(f"{path} is damaged: it will be made again")
+            stored = read_document(path, CellDocument)
+        except DataError as error:
+            self._warn_once(f"{path} is damaged and will be made again: {error}")
             return None
+        found = JobResult(prepared.job, **{name: getattr(stored, name) for name in _STORED})
+        if not math.isclose(found.mean, stored.accuracy, abs_tol=1e-9):
+            self._warn_once(f"{path} is damaged and will be made again: its accuracy is not the mean of its episodes")
+            return None
+        return found
 
     def _store(self, prepared: PreparedJob, result: JobResult) -> None:
         job = result.job

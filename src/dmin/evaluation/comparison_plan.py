@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from dmin.data.columns import Source
 from dmin.files import file_digest
 from dmin.methods import METHODS, method_class
 from dmin.training import TrainConfig, load_config
@@ -90,7 +90,8 @@ class ComparisonPlan:
         prepared = []
         for job in self.jobs():
             config = self._config(job)
-            files = {"file": Path(job.data)} | {f"exclude {name}": Path(name) for name in config.exclude}
+            files = {"file": Source.parse(job.data).path}
+            files |= {f"exclude {name}": Source.parse(name).path for name in config.exclude}
             # An edited file is other data.
             digests = {name: digest(path) for name, path in files.items() if path.is_file()}
             prepared.append(PreparedJob(job, config, self._key(job, config, digests)))

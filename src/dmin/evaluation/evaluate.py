@@ -10,7 +10,7 @@ from dmin.data import ClassSplit, Corpus
 from dmin.errors import ConfigError
 from dmin.evaluation.figures import confusion_figure, save_png
 from dmin.evaluation.protocol import Cell, MethodScorer, draw_episodes, encode_classes, run_episodes
-from dmin.files import write_json
+from dmin.files import safe_name, write_json
 from dmin.methods import FewShotMethod, create
 from dmin.methods.base import Inputs
 from dmin.model import TrainedModel
@@ -32,7 +32,7 @@ class EvaluationPlan:
     def file_name(self, way: int, shot: int) -> str:
         """Where a setting's episodes are stored; every figure that decides them is in the name."""
         counts = f"{way}way-{shot}shot-{self.queries}queries-{self.episodes}episodes"
-        return f"{self.corpus.name}-{self.split_name}-{self.part}-{counts}.json"
+        return safe_name(f"{self.corpus.name}-{self.split_name}-{self.part}-{counts}") + ".json"
 
 
 def evaluate_model(

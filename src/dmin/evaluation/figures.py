@@ -11,6 +11,8 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.figure import Figure
 
+from dmin.errors import printable
+from dmin.evaluation.precision import PrecisionCurve, PrecisionPoint
 from dmin.evaluation.quality import Reliability
 from dmin.files import write_atomic
 
@@ -29,11 +31,12 @@ def confusion_figure(confusion: Mapping[tuple[str, str], int], title: str) -> Fi
     figure = Figure(figsize=(size, size), layout="constrained")
     axes = figure.add_subplot()
     image = axes.imshow(rates, cmap="Blues", vmin=0, vmax=100)
-    axes.set_xticks(range(len(names)), names, rotation=90, fontsize=8)
-    axes.set_yticks(range(len(names)), names, fontsize=8)
+    shown = [plain_label(name) for name in names]
+    axes.set_xticks(range(len(names)), shown, rotation=90, fontsize=8)
+    axes.set_yticks(range(len(names)), shown, fontsize=8)
     axes.set_xlabel("answer")
     axes.set_ylabel("true class")
-    axes.set_title(title, fontsize=10)
+    axes.set_title(plain_label(title), fontsize=10)
     if len(names) <= 30:
         for row, column in zip(*np.nonzero(rates >= 1), strict=True):
             dark = rates[row, column] > 55
@@ -75,9 +78,9 @@ def bars_figure(groups: Sequence[str], rows: Mapping[str, Sequence[tuple[float, 
     width = 0.8 / max(1, len(rows))
     for number, (name, values) in enumerate(rows.items()):
         places = np.arange(len(groups)) + (number - (len(rows) - 1) / 2) * width
-        axes.bar(places, [100 * mean for mean, _ in values], width * 0.92, label=name,
+        axes.bar(places, [100 * mean for mean, _ in values], width * 0.92, label=plain_label(name),
                  yerr=[100 * half for _, half in values], capsize=2, error_kw={"linewidth": 0.8})  # fmt: skip
-    axes.set_xticks(range(len(groups)), groups, fontsize=9)
+    axes.set_xticks(range(len(groups)), [plain_label(group) for group in groups], fontsize=9)
     axes.set_ylabel("accuracy, %")
     low = min((100 * (mean - half) for values in rows.values() for mean, half in values), default=0.0)
     axes.set_ylim(max(0.0, low - 10), 100)
@@ -95,13 +98,22 @@ def embedding_figure(halves: Sequence[tuple[str, Any, float]], classes: Sequence
         for number, name in enumerate(classes):
             chosen = np.asarray(labels) == number
             axes.scatter(points[chosen, 0], points[chosen, 1], s=28, color=colours(number % 20),
-                         label=name if column == 1 else None)  # fmt: skip
+                         label=plain_label(name) if column == 1 else None)  # fmt: skip
         axes.set_title(title, fontsize=10)
         axes.set_xlabel(f"silhouette {score:.3f}", fontsize=10)
         axes.set_xticks([])
         axes.set_yticks([])
     figure.legend(fontsize=8, ncols=5, loc="outside lower center")
     return figure
+
+
+def plain_label(name: object) -> str:
+    """A name as matplotlib shows it letter by letter: a `$` begins no formula, a leading `_` hides no legend entry.
+
+    Control characters are escaped, and what no font here can draw would only be a box.
+    """
+    text = printable(name).replace("$", r"\$")
+    return "\u200b" + text if text.startswith("_") else text
 
 
 def save_png(figure: Figure, path: Path) -> None:
@@ -150,4 +162,22 @@ def refusal_figure(known: Any, unknown: Any, threshold: float | None) -> Figure:
     axes.set_xlabel("highest cosine to a class")
     axes.set_yticks([])
     axes.legend(fontsize=8)
+    return figure
+
+
+def precision_figure(curve: PrecisionCurve, target: PrecisionPoint | None) -> Figure:
+    """The part of the answers that are right, by the part of the texts that are answered; with the chosen threshold."""
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    axes = figure.add_subplot()
+    axes.plot(100 * curve.coverage, 100 * curve.precision, color=ACCENT, marker=".", markersize=3)
+    if target is not None:
+        axes.plot(
+            100 * target.coverage, 100 * target.precision, "o", color=PALE, label=f"refused below {target.threshold:g}"
+        )
+        axes.legend(fontsize=8, loc="lower left")
+    axes.set_xlabel("texts answered, %")
+    axes.set_ylabel("answers that are right, %")
+    axes.set_xlim(0, 101)
+    axes.set_ylim(min(50.0, 100 * float(curve.precision.min())), 101)
+    axes.grid(alpha=0.25)
     return figure

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from dmin.errors import printable
 from dmin.evaluation.comparison import Comparison
 from dmin.evaluation.figures import bars_figure, svg_text
 from dmin.evaluation.tables import ComparisonTable, build_tables, to_costs, to_csv, to_latex, to_markdown
@@ -32,27 +33,27 @@ class Report:
 
     def heading(self, text: str) -> None:
         """Begin a section."""
-        self._parts.append(f"<h2>{escape(text)}</h2>")
+        self._parts.append(f"<h2>{_html(text)}</h2>")
 
     def paragraph(self, text: str, *, note: bool = False) -> None:
         """Add a paragraph; a note is set smaller."""
-        self._parts.append(f'<p class="note">{escape(text)}</p>' if note else f"<p>{escape(text)}</p>")
+        self._parts.append(f'<p class="note">{_html(text)}</p>' if note else f"<p>{_html(text)}</p>")
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], *, bold: frozenset[tuple[int, int]]) -> None:
         """Add a table; `bold` names the (row, column) of cells to stress; all columns but the first are numbers."""
-        head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+        head = "".join(f"<th>{_html(cell)}</th>" for cell in header)
         lines = []
         for number, row in enumerate(rows):
             cells = []
             for column, cell in enumerate(row):
-                text = f"<b>{escape(cell)}</b>" if (number, column) in bold else escape(cell)
+                text = f"<b>{_html(cell)}</b>" if (number, column) in bold else _html(cell)
                 cells.append(f'<td class="number">{text}</td>' if column else f"<td>{text}</td>")
             lines.append("<tr>" + "".join(cells) + "</tr>")
         self._parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>")
 
     def items(self, lines: Sequence[str]) -> None:
         """Add a list."""
-        self._parts.append("<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>")
+        self._parts.append("<ul>" + "".join(f"<li>{_html(line)}</li>" for line in lines) + "</ul>")
 
     def figure(self, figure: Figure) -> None:
         """Add a picture."""
@@ -64,8 +65,8 @@ class Report:
             path,
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<title>{escape(self._title)}</title><style>{_STYLE}</style></head>\n"
-            f"<body><h1>{escape(self._title)}</h1>\n" + "\n".join(self._parts) + "\n</body></html>\n",
+            f"<title>{_html(self._title)}</title><style>{_STYLE}</style></head>\n"
+            f"<body><h1>{_html(self._title)}</h1>\n" + "\n".join(self._parts) + "\n</body></html>\n",
         )
 
 
@@ -116,3 +117,7 @@ def _page(tables: Sequence[ComparisonTable], title: str, command: str, unfinishe
             }
             report.figure(bars_figure(table.header[1:], values))
     return report
+
+
+def _html(value: object) -> str:
+    return escape(printable(value))

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dmin.data import ClassSplit, Corpus, choose_split, load_corpus
+from dmin.data.catalog import CATALOG
+from dmin.errors import ConfigError
 from dmin.evaluation.protocol import EpisodeResults, MethodScorer, draw_episodes, encode_classes, run_episodes
+from dmin.files import short
 from dmin.model import TrainedModel, load_model
 from dmin.training import TrainConfig, load_config, open_corpus
 from dmin.training.sources import source_kind
@@ -61,15 +64,28 @@ def open_run(
     own_data = data is None or (config is not None and data == config.data)
     if config is not None and own_data:
         corpus = open_corpus(config)
+        if config.all_classes and split is None and split_seed is None:
+            raise ConfigError(
+                f"{folder} was trained on all its classes: none is left to test on; measure it on labelled texts with "
+                f"dmin assess --model {folder} --test FILE, or on the classes of another --data"
+            )
         if split is None and split_seed is None:
             split, split_seed = config.split, config.split_seed
         if split is None and split_sizes is None:
             split_sizes = config.split_sizes
     else:
-        name = data or str(model.info.trained_on.get("data", "starter"))
+        name = data or _trained_on(model, folder)
         corpus = load_corpus(name, text_column=text_column, label_column=label_column)
     split_name, classes = choose_split(corpus, split, split_seed, split_sizes)
     return OpenRun(folder, model, config, corpus, split_name, classes, own_data)
+
+
+def _trained_on(model: TrainedModel, folder: Path) -> str:
+    """The named data set that a model without a run was trained on; a path or a hub id from a file is not followed."""
+    name = str(model.info.trained_on.get("data", "starter"))
+    if name not in CATALOG:
+        raise ConfigError(f"{folder} was trained on {short(name)}, which is no named data set: give --data")
+    return name
 
 
 def run_results(run: Path, way: int, shot: int, episodes: int) -> tuple[EpisodeResults, str]:

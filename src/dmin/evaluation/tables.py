@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from dmin.errors import printable
 from dmin.evaluation.bench import JobResult
 from dmin.evaluation.comparison_plan import ComparisonPlan
 from dmin.evaluation.statistics import (
@@ -199,7 +200,7 @@ def to_markdown(table: ComparisonTable) -> str:
             "" if cell is None else f"**{cell.text()}**" if cell.best else cell.text().replace("*", "\\*")
             for cell in cells
         ]
-        lines.append(f"| {title} | " + " | ".join(texts) + " |")
+        lines.append(f"| {_cell(title)} | " + " | ".join(texts) + " |")
     return "\n".join(lines) + f"\n\n{table.note.replace('*', chr(92) + '*')}\n"
 
 
@@ -226,7 +227,7 @@ def to_latex(table: ComparisonTable) -> str:
             text = text if "^{**}" in text else text.replace("*", r"$^{*}$")
             texts.append(rf"\textbf{{{text}}}" if cell.best else text)
         lines.append(f"{_escape(title)} & " + " & ".join(texts) + r" \\")
-    lines += [r"\bottomrule", r"\end{tabular}", f"% {table.note}"]
+    lines += [r"\bottomrule", r"\end{tabular}", "% " + printable(table.note)]
     return "\n".join(lines) + "\n"
 
 
@@ -252,11 +253,17 @@ def to_costs(table: ComparisonTable) -> str:
     lines = ["| " + " | ".join(table.header) + " |", "|---|" + "---:|" * len(table.settings)]
     for title, cells in table.rows():
         texts = ["" if cell is None else f"{cell.seconds:.0f} s, {cell.megabytes:.0f} MB" for cell in cells]
-        lines.append(f"| {title} | " + " | ".join(texts) + " |")
+        lines.append(f"| {_cell(title)} | " + " | ".join(texts) + " |")
     return "\n".join(lines) + "\n"
 
 
+def _cell(text: str) -> str:
+    """A name in a Markdown table."""
+    return printable(text).replace("|", "\\|")
+
+
 def _escape(text: str) -> str:
-    for sign in ("&", "%", "_", "#"):
-        text = text.replace(sign, "\\" + sign)
-    return text
+    """A name in LaTeX."""
+    signs = {sign: "\\" + sign for sign in "&%_#${}"}
+    signs |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    return "".join(signs.get(sign, sign) for sign in printable(text))

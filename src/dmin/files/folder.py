@@ -14,7 +14,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -30,11 +30,15 @@ _CANNOT = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
 @contextmanager
-def new_folder(folder: Path) -> Iterator[Path]:
+def new_folder(folder: Path, own: Sequence[str] = ()) -> Iterator[Path]:
     """Fill a temporary folder; if the block ends without an error, it takes the place of `folder` at once.
 
     A symbolic link stays: what it points to is replaced. Files in the old folder that its manifest does not list were put
     there by somebody else: they are carried over.
+
+    Args:
+        folder: the folder to make or replace.
+        own: patterns of the files that are our own, for an old folder without a manifest (see `foreign_files`).
 
     Raises:
         StorageError: when it cannot be written; the old folder stays as it was.
@@ -48,7 +52,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
             part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".part"))
             part.chmod(0o777 & ~umask())
             yield part
-            _carry_over(folder, part)
+            _carry_over(folder, part, own)
             _sync_all(part)
             _put_in_place(part, folder)
             sync(folder.parent)
@@ -68,6 +72,19 @@ def reading_folder(folder: Path) -> Iterator[Path]:
     folder = folder.resolve() if folder.is_symlink() else folder
     with folder_lock(folder, shared=True):
         yield whole_folder(folder)
+
+
+def check_replaceable(folder: Path, marker: str) -> None:
+    """Raise a `StorageError` unless `folder` is not there, is empty, or holds the file `marker` of an earlier save."""
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise StorageError(f"{folder} is a file: choose an empty or a new folder")
+        if folder.exists() and not (folder / marker).is_file() and any(folder.iterdir()):
+            raise StorageError(f"{folder} holds something else: choose an empty or a new folder")
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(f"cannot write {folder}: {error.strerror or error}") from error
 
 
 def whole_folder(folder: Path) -> Path:
@@ -158,8 +175,8 @@ def _clean(folder: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _carry_over(folder: Path, part: Path) -> None:
-    for name in foreign_files(folder):
+def _carry_over(folder: Path, part: Path, own: Sequence[str]) -> None:
+    for name in foreign_files(folder, own):
         target = part / name
         if not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)

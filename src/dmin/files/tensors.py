@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +24,17 @@ def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Map
 
     ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     kept = dict(metadata or {})
-    write_atomic(path, save(ready, metadata={**kept, _DIGEST: _digest(ready, kept)}))
+    write_atomic(path, _in_order(save(ready, metadata={**kept, _DIGEST: _digest(ready, kept)})))
+
+
+def _in_order(content: bytes) -> bytes:
+    """The same file with its metadata sorted: safetensors writes them in random order; equal content gets equal bytes."""
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    written = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    written += b" " * (-len(written) % 8)  # as the format wants it: tensors begin at a multiple of 8
+    return len(written).to_bytes(8, "little") + written + content[8 + size :]
 
 
 def read_tensors(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
@@ -44,6 +55,28 @@ def read_tensors(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
     if digest != _digest(tensors, metadata) if digest is not None else older != _digest(tensors, {}):
         raise ModelError(f"{path} is damaged: its content does not match the digest in its header")
     return tensors, metadata
+
+
+def tensor_digest(path: Path) -> str | None:
+    """The digest in the header of a file that `write_tensors` wrote; None for one of version 0.1, or a damaged one.
+
+    A file of version 0.1 has a digest of its tensors alone: nothing protects its metadata.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(str(path), framework="pt") as file:
+            digest = (file.metadata() or {}).get(_DIGEST)
+    except (SafetensorError, OSError, ValueError):
+        return None
+    return str(digest) if digest is not None else None
+
+
+def check_finite(tensors: Mapping[str, torch.Tensor], source: Path | str) -> None:
+    """Raise a `ModelError` that names a tensor which holds NaN or infinity."""
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise ModelError(f"{source}: the tensor {name!r} holds NaN or infinity")
 
 
 def _digest(tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> str:

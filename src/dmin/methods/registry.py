@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import TypeVar
 
 from dmin.errors import ConfigError, UnknownNameError, one_line, unknown_name
+from dmin.files import user_path
 from dmin.methods.base import FewShotMethod
 
 ENTRY_POINTS = "dmin.methods"
@@ -88,7 +89,7 @@ def load_plugin(plugin: str | Path) -> None:
         ConfigError: one line that says why it cannot be loaded.
     """
     is_file = Path(plugin).suffix == ".py"
-    key = str(Path(plugin).expanduser().resolve()) if is_file else str(plugin)
+    key = str(user_path(plugin).resolve()) if is_file else str(plugin)
     if key in _loaded:
         return
     before = set(METHODS)

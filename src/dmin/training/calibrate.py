@@ -40,6 +40,15 @@ class Scored(NamedTuple):
     examples: int
 
 
+class ScoredBoth(NamedTuple):
+    """Cosines of queries with novel classes [L, C] and with base classes [L, N], texts of novel classes first."""
+
+    novel: Tensor
+    base: Tensor
+    columns: Tensor  # [L], of the right class: novel ones count first
+    of_novel: int  # texts of novel classes
+
+
 @torch.no_grad()
 def calibrate(
     method: FewShotMethod,
@@ -197,24 +206,24 @@ def fit_base_offset(
 def _best_offset(method: FewShotMethod, chosen: Sequence[CalibrationTask], asked: Tensor, labels: Tensor) -> float:
     if not isinstance(method, KeepsBaseClasses):
         raise TypeError(f"{method.name} keeps no base classes")
-    scores = []
+    scored = []
     for task in chosen:
         query = torch.cat([task.query, asked])
         novel = score_prepared(method, prepared_scoring(method).prepare(task.support), query) / method.temperature
         base = method.base_scores(query) / method.temperature
-        scores.append((task, novel.cpu(), base.cpu()))
+        columns = torch.cat([task.labels, labels + novel.shape[1]])
+        scored.append(ScoredBoth(novel.cpu(), base.cpu(), columns, len(task.query)))
+    return max(BASE_OFFSETS, key=lambda offset: (harmonic_balance(scored, offset), -abs(offset)))
 
-    def balance(offset: float) -> float:
-        values = []
-        for task, novel, base in scores:
-            answers = torch.cat([novel, base + offset], dim=1).argmax(dim=1)
-            size = len(task.query)
-            right_novel = float((answers[:size] == task.labels).double().mean())
-            right_base = float((answers[size:] - novel.shape[1] == labels).double().mean())
-            values.append(2 * right_novel * right_base / max(right_novel + right_base, 1e-9))
-        return float(np.mean(values))
 
-    return max(BASE_OFFSETS, key=lambda offset: (balance(offset), -abs(offset)))
+def harmonic_balance(scored: Sequence[ScoredBoth], offset: float) -> float:
+    """Harmonic mean of the accuracies on base and novel classes, answered at once; base cosines get `offset`."""
+    values = []
+    for both in scored:
+        right = (torch.cat([both.novel, both.base + offset], dim=1).argmax(dim=1) == both.columns).double()
+        novel, base = float(right[: both.of_novel].mean()), float(right[both.of_novel :].mean())
+        values.append(2 * novel * base / max(novel + base, 1e-9))
+    return float(np.mean(values))
 
 
 def fit_refusal(samples: Sequence[tuple[int, Tensor, Tensor, Tensor]]) -> tuple[float, float, float]:

@@ -7,34 +7,35 @@ that the checkpoint names.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from dmin.errors import CheckpointError, ModelError
-from dmin.files import read_tensors, write_tensors
+from dmin.errors import CheckpointError, DataError, ModelError
+from dmin.files import check_document, check_finite, parse_json, read_tensors, tensor_digest, write_tensors
 
 KEPT = 2  # the newest, and the one before it in case the newest is damaged
 ENCODER = "encoder.safetensors"  # as stage 1 left it
 _NAME = re.compile(r"stage(?P<stage>\d)-(?P<step>\d+)\.best-(?P<best>\d+)\.safetensors")
 
 
-@dataclass
-class LoopState:
+class LoopState(BaseModel):
     """Where a stage's loop stands."""
 
-    stage: int
-    step: int = 0  # updates done
-    best_step: int = -1
-    best_score: float = -1.0
-    stale: int = 0  # validations since the best one
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    stage: int = Field(ge=1, le=2)
+    step: int = Field(default=0, ge=0)  # updates done
+    best_step: int = Field(default=-1, ge=-1)
+    best_score: float = Field(default=-1.0, allow_inf_nan=False)
+    stale: int = Field(default=0, ge=0)  # validations since the best one
     finished: bool = False
-    processes: int = 1  # an update is shared by so many
+    processes: int = Field(default=1, ge=1)  # an update is shared by so many
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,16 @@ class Checkpoint:
 
 
 class CheckpointStore:
-    """The checkpoints of one run folder."""
+    """The checkpoints of one run folder.
 
-    def __init__(self, folder: Path, warn: Callable[[str], None]) -> None:
-        self.folder = folder
+    Args:
+        folder: where they lie.
+        warn: called with each warning.
+        run: identifies the run's settings; a checkpoint of other settings is refused.
+    """
+
+    def __init__(self, folder: Path, warn: Callable[[str], None], run: str = "") -> None:
+        self.folder, self.run = folder, run
         self._warn = warn
 
     def save_best(self, stage: int, step: int, weights: Mapping[str, Tensor]) -> None:
@@ -63,8 +70,10 @@ class CheckpointStore:
         """Store where the stage stands, then drop what is no longer needed."""
         tensors = {f"weights.{name}": tensor for name, tensor in weights.items()}
         tensors |= {f"optimizer.{name}": tensor for name, tensor in optimizer.items()}
-        name = f"stage{state.stage}-{state.step:07d}.best-{max(state.best_step, 0):07d}.safetensors"
-        write_tensors(self.folder / name, tensors, {"state": json.dumps(asdict(state))})
+        metadata = {"state": state.model_dump_json(), "run": self.run}
+        if state.best_step >= 0:
+            metadata["best"] = tensor_digest(self._best_path(state.stage, state.best_step)) or ""
+        write_tensors(self.folder / _name(state), tensors, metadata)
         self._drop_old()
 
     def save_encoder(self, network: nn.Module) -> None:
@@ -74,6 +83,7 @@ class CheckpointStore:
     def load_encoder(self, network: nn.Module) -> None:
         """Put that encoder back."""
         weights, _ = read_tensors(self.folder / ENCODER)
+        check_finite(weights, self.folder / ENCODER)
         try:
             network.load_state_dict(weights)
         except RuntimeError as error:
@@ -93,14 +103,30 @@ class CheckpointStore:
 
     def _read(self, path: Path) -> Checkpoint:
         tensors, metadata = read_tensors(path)
+        check_finite(tensors, path)
         try:
-            state = LoopState(**json.loads(metadata["state"]))
-        except (KeyError, ValueError, TypeError) as error:
-            raise CheckpointError(f"{path} lacks its state") from error
+            state = check_document(parse_json(metadata.get("state", ""), f"{path}, its state"), LoopState, str(path))
+        except DataError as error:
+            raise CheckpointError(str(error)) from error
+        if path.name != _name(state):
+            raise CheckpointError(f"{path} holds the state of {_name(state)}")
         best: dict[str, Tensor] = {}
         if state.best_step >= 0:
             best, _ = read_tensors(self._best_path(state.stage, state.best_step))
+            check_finite(best, self._best_path(state.stage, state.best_step))
+        self._check_origin(path, state, metadata)
         return Checkpoint(path, state, _under("weights.", tensors), _under("optimizer.", tensors), best)
+
+    def _check_origin(self, path: Path, state: LoopState, metadata: Mapping[str, str]) -> None:
+        """Refuse a checkpoint of other settings, or beside the best weights of another one; version 0.1 noted neither."""
+        if tensor_digest(path) is None:
+            self._warn(f"checkpoint {path.name} was written by version 0.1: nothing shows if its state was changed")
+            return
+        if metadata.get("run") != self.run:
+            raise CheckpointError(f"{path} belongs to a run of other settings")
+        best = self._best_path(state.stage, state.best_step)
+        if state.best_step >= 0 and metadata.get("best") != (tensor_digest(best) or ""):
+            raise CheckpointError(f"{best.name} does not belong to {path.name}")
 
     def _drop_old(self) -> None:
         *old, previous, newest = [None] * KEPT + self._paths()
@@ -117,6 +143,11 @@ class CheckpointStore:
 
     def _best_path(self, stage: int, step: int) -> Path:
         return self.folder / f"best{stage}-{max(step, 0):07d}.safetensors"
+
+
+def _name(state: LoopState) -> str:
+    """The name of a checkpoint."""
+    return f"stage{state.stage}-{state.step:07d}.best-{max(state.best_step, 0):07d}.safetensors"
 
 
 def _best_name(path: Path) -> str:
@@ -154,8 +185,8 @@ def load_optimizer(optimizer: Optimizer, tensors: Mapping[str, Tensor]) -> None:
     """Put the state back that `optimizer_tensors` gave."""
     weights = dict(_named_weights(optimizer))
     for key, value in tensors.items():
-        name, entry = key.rsplit("/", 1)
-        if name not in weights:
+        name, _, entry = key.rpartition("/")
+        if name not in weights or (entry != "step" and value.shape != weights[name].shape):
             raise CheckpointError("the checkpoint's optimizer is not that of this configuration")
         weight = weights[name]
         optimizer.state[weight][entry] = value.clone() if entry == "step" else value.to(weight.device, copy=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -9,9 +11,14 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from dmin.errors import ConfigError, nearest_name, one_line, unknown_name
+from dmin.data.columns import split_names
+from dmin.data.yaml_documents import parse_yaml
+from dmin.errors import ConfigError, DataError, nearest_name, one_line, unknown_name
+from dmin.files import short
 
 Tune = Literal["full", "lora", "none"]
+_MOST_BYTES = 1 << 20  # of a file of settings
+_MOST_SEED = 2**63 - 1
 
 # Settings by name: the paper's own two, for whoever has its data and a GPU.
 _PAPER: dict[str, Any] = {
@@ -92,12 +99,18 @@ class TrainConfig(_Settings):
     data: str = Field(default="starter", description="a named set, a file, or a Hugging Face id; several by commas")
     exclude: tuple[str, ...] = Field(default=(), description="labelled files whose texts are left out of the data")
     split: str | None = Field(default=None, description="a class split of the data, by name")
-    split_seed: int | None = Field(default=None, description="draw a class split by this seed instead")
+    split_seed: int | None = Field(
+        default=None, ge=0, le=_MOST_SEED, description="draw a class split by this seed instead"
+    )
     split_sizes: tuple[int, int, int] | None = Field(
         default=None, description="train, valid and test classes of a drawn split"
     )
+    all_classes: bool = Field(
+        default=False, description="hold no class back: the model answers all classes of the data, without examples"
+    )
     text_column: str = "text"
     label_column: str = "label"
+    encoding: str = Field(default="utf-8", description="of text files")
     encoder: str = Field(default="minilm", description="a named encoder, a folder, or a Hugging Face id")
     pooling: Literal["auto", "cls", "mean", "layers"] = Field(
         default="auto", description="tokens' states to a vector; auto: what suits encoder and method"
@@ -126,7 +139,7 @@ class TrainConfig(_Settings):
     test_episodes: int = Field(default=300, ge=0, description="episodes of the test classes for the closing evaluation")
     tensorboard: bool = Field(default=False, description="write TensorBoard logs (extra)")
     device: str | None = None
-    seed: int = 0
+    seed: int = Field(default=0, ge=0, le=_MOST_SEED, description="of all random draws")
 
     @field_validator("encoder")
     @classmethod
@@ -144,7 +157,7 @@ class TrainConfig(_Settings):
     @field_validator("exclude", mode="before")
     @classmethod
     def _files(cls, value: Any) -> Any:
-        return tuple(part for part in value.split(",") if part) if isinstance(value, str) else value
+        return tuple(split_names(value)) if isinstance(value, str) else value
 
     @field_validator("split_sizes", mode="before")
     @classmethod
@@ -153,6 +166,12 @@ class TrainConfig(_Settings):
         if sizes is not None and len(sizes) != 3:
             raise ValueError("three numbers are needed, train/valid/test, like 40/12/14")
         return sizes
+
+    @property
+    def digest(self) -> str:
+        """Identifies the settings; those at their defaults do not count, so that later versions may add some."""
+        content = json.dumps(self.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()
 
     def to_yaml(self) -> str:
         """The settings as YAML text that `load_config` reads back."""
@@ -167,8 +186,11 @@ def load_config(
     Raises:
         ConfigError: one line that names the key and what it takes.
     """
-    values: dict[str, Any] = _read_yaml(path) if path is not None else {}
-    for key, value in {**preset(preset_name), **flatten(values), **(overrides or {})}.items():
+    if path is not None and path.is_file() and path.stat().st_size > _MOST_BYTES:
+        raise ConfigError(f"{path} has {path.stat().st_size:,} bytes: too many for a file of settings")
+    stored = _read_yaml(path) if path is not None else {}
+    values: dict[str, Any] = {}
+    for key, value in {**preset(preset_name), **flatten(stored), **(overrides or {})}.items():
         target = values
         *sections, last = key.split(".")
         for section in sections:
@@ -223,10 +245,10 @@ def known_keys(model: type[BaseModel] = TrainConfig, prefix: str = "") -> list[s
 
 def _read_yaml(path: Path) -> dict[str, Any]:
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        values = parse_yaml(path.read_text(encoding="utf-8"), path)
     except FileNotFoundError as error:
         raise ConfigError(f"no such configuration file: {path}") from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError, DataError) as error:
         raise ConfigError(f"cannot read {path}: {one_line(error)}") from error
     if not isinstance(values, dict | None):
         raise ConfigError(f"{path}: settings as 'key: value' lines are needed")
@@ -235,9 +257,9 @@ def _read_yaml(path: Path) -> dict[str, Any]:
 
 def _explain(error: ValidationError, path: Path | None) -> str:
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
+    where = ".".join(str(part)[:100] for part in first["loc"])
     source = f"{path}: " if path else ""
     if first["type"] == "extra_forbidden":
         near = nearest_name(where, known_keys())
         return f"{source}unknown setting {where!r}" + (f": did you mean {near!r}?" if near else "")
-    return f"{source}setting {where!r} = {first['input']!r}: {first['msg']}"
+    return f"{source}setting {where!r} = {short(first['input'])}: {one_line(first['msg'])}"

@@ -90,7 +90,7 @@ class Loop:
             resumed: a checkpoint of this stage to go on from.
         """
         processes = self.accelerator.num_processes
-        state = resumed.state if resumed else LoopState(stage.number, processes=processes)
+        state = resumed.state if resumed else LoopState(stage=stage.number, processes=processes)
         if state.processes != processes:
             raise CheckpointError(f"the run was started with {state.processes} processes, not {processes}: use as many")
         if resumed:

@@ -6,7 +6,20 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dmin.files import write_atomic
+from pydantic import BaseModel, ConfigDict
+
+from dmin.errors import DataError, one_line
+from dmin.files import check_document, parse_json, write_atomic
+
+
+class MetricLine(BaseModel):
+    """One line: stage, step, and what was measured."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+    __pydantic_extra__: dict[str, float]
+
+    stage: int
+    step: int
 
 
 class MetricLog:
@@ -36,10 +49,18 @@ class MetricLog:
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
     """Read the lines back; a last line that a crash cut short is left out."""
+    try:
+        written = path.read_bytes().split(b"\n") if path.is_file() else []
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {one_line(error)}") from error
     lines = []
-    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else []:
+    for number, line in enumerate(written, 1):
         try:
-            lines.append(json.loads(line))
-        except json.JSONDecodeError:
-            break
+            if line:
+                source = f"{path}, line {number}"
+                lines.append(check_document(parse_json(line, source), MetricLine, source).model_dump())
+        except DataError as error:
+            if number == len(written):  # without its line break: cut short
+                break
+            raise DataError(f"{error} (remove the line, or the file)") from error
     return lines

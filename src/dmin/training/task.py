@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -14,6 +13,7 @@ import torch
 from dmin.data import (
     ClassSplit,
     Corpus,
+    Episode,
     EpisodeList,
     EpisodeSampler,
     VariedSampler,
@@ -26,12 +26,13 @@ from dmin.encoder import TextEncoder
 from dmin.encoder import open_encoder as open_named
 from dmin.encoder.opening import is_frozen
 from dmin.errors import ConfigError, DataError, unknown_name
-from dmin.methods import METHODS, LearnsNameWeight, create, method_class
+from dmin.methods import METHODS, FewShotMethod, KeepsBaseClasses, LearnsNameWeight, create, method_class
 from dmin.methods.base import check_options
 from dmin.training.config import TrainConfig
 
 # Validation episodes draw by a seed of their own, away from the training episodes.
 VALIDATION_SEED = 1_000_003
+ALL_CLASSES = "all-classes"  # stands for the name of a class split where no class is held back
 BILSTM = "bilstm"  # an encoder that is learned from nothing, for comparisons
 
 BaseText = tuple[int, int]  # (index of a text, number of its base class, which is its row in the memory)
@@ -82,6 +83,8 @@ def prepare_task(config: TrainConfig, warn: Callable[[str], None], corpus: Corpu
     method = method_class(config.method)
     check_options(method, config.options)
     corpus = corpus or open_corpus(config)
+    if config.all_classes:
+        return _all_classes_task(config, method, corpus, warn)
     split_name, split = choose_split(corpus, config.split, config.split_seed, config.split_sizes)
     base = choose_base(config, split)
     if method.traits.episodes_from_base:
@@ -110,10 +113,80 @@ def prepare_task(config: TrainConfig, warn: Callable[[str], None], corpus: Corpu
     return Task(corpus, split_name, split, base, base_texts, sampler, judge.take(config.stage2.validation_episodes))
 
 
+def _all_classes_task(
+    config: TrainConfig, method: type[FewShotMethod], corpus: Corpus, warn: Callable[[str], None]
+) -> Task:
+    """A task whose classes are all base classes; both stages are validated on the same held-out texts."""
+    _check_all_classes(config, method, corpus)
+    classes = corpus.classes
+    base_texts = hold_out(corpus, classes, config.stage1.held_out, config.seed)
+    if not base_texts.held_out:
+        raise DataError(f"{corpus.name}: no class has a second text to hold out, and all_classes is validated by texts")
+    seen = corpus.hiding(row for row, _ in base_texts.held_out)
+    enough, _ = seen.large_enough(classes, config.shot + config.queries)
+    way = min(config.way, max(2, len(enough)))
+    sampler = make_sampler(config.model_copy(update={"way": way}), seen, classes)
+    if sampler.left_out:
+        warn(_left_out(sampler))
+    held = corpus.hiding(row for row, _ in base_texts.train)
+    validation = held_out_episodes(
+        seen, held, way, config.shot, config.queries, VALIDATION_SEED + config.seed, config.stage2.validation_episodes
+    )
+    return Task(corpus, ALL_CLASSES, ClassSplit(classes, (), ()), classes, base_texts, sampler, validation)
+
+
+def _check_all_classes(config: TrainConfig, method: type[FewShotMethod], corpus: Corpus) -> None:
+    """Refuse settings that all_classes contradicts."""
+    able = [name for name, other in METHODS.items() if _keeps_classes(other)]
+    if not _keeps_classes(method):
+        raise ConfigError(f"all_classes: a {config.method} model keeps no classes of its own; use {', '.join(able)}")
+    for name in ("split", "split_seed", "split_sizes"):
+        if getattr(config, name) is not None:
+            raise ConfigError(f"all_classes holds no class back: leave out {name}={getattr(config, name)!r}")
+    for name in ("base_classes", "episode_classes"):
+        if getattr(config, name) != "all":
+            raise ConfigError(f"all_classes trains on every class: leave out {name}={getattr(config, name)!r}")
+    if not config.stage1.held_out:
+        raise ConfigError("all_classes is validated by held-out texts: stage1.held_out must be above 0, like 0.1")
+    if len(corpus.classes) < 2:
+        raise DataError(f"{corpus.name} has {len(corpus.classes)} class: at least 2 are needed")
+
+
+def _keeps_classes(method: type[FewShotMethod]) -> bool:
+    """Can a model of this method answer its base classes, in cosines?"""
+    return issubclass(method, KeepsBaseClasses) and method.traits.gives_cosines
+
+
+def held_out_episodes(
+    seen: Corpus, held: Corpus, way: int, shot: int, queries: int, seed: int, count: int
+) -> EpisodeList:
+    """Episodes of known classes: support of texts that training sees, queries of texts that it does not.
+
+    Args:
+        seen: lists the texts to learn from.
+        held: the same corpus, listing the held-out texts.
+        way: classes in an episode, at most.
+        shot: support texts per class.
+        queries: held-out texts per class, at most: a small class has few.
+        seed: of the episodes.
+        count: how many.
+    """
+    classes = [label for label in seen.large_enough(seen.classes, shot)[0] if held.by_class[label]]
+    episodes = []
+    for number in range(count):
+        random = np.random.default_rng([seed, number])
+        chosen = [classes[index] for index in random.permutation(len(classes))[:way]]
+        support = [random.permutation(seen.by_class[label])[:shot].tolist() for label in chosen]
+        query = [random.permutation(held.by_class[label])[:queries].tolist() for label in chosen]
+        episodes.append(Episode(tuple(chosen), tuple(map(tuple, support)), tuple(map(tuple, query))))
+    return EpisodeList(seen.fingerprint, tuple(episodes))
+
+
 def open_corpus(config: TrainConfig) -> Corpus:
     """The data of a configuration, without the texts that it leaves out."""
-    corpus = load_corpus(config.data, text_column=config.text_column, label_column=config.label_column)
-    texts = [text for file in config.exclude for text in read_corpus(Path(file)).texts]
+    columns = {"text_column": config.text_column, "label_column": config.label_column, "encoding": config.encoding}
+    corpus = load_corpus(config.data, **columns)
+    texts = [text for file in config.exclude for text in read_corpus(file, fallback=True, **columns).texts]
     return leave_out(corpus, texts) if texts else corpus
 
 

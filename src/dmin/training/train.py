@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import shlex
-import shutil
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,15 +15,16 @@ import torch
 from dmin.encoder import TextEncoder, VectorCache
 from dmin.encoder.opening import tunable
 from dmin.errors import ConfigError
-from dmin.files import write_atomic
 from dmin.methods import FewShotMethod, StartsFromStage1, create, method_class
 from dmin.methods.base import Inputs
-from dmin.model.folder import HeadInfo, TrainedModel, save_model
+from dmin.model import HeadInfo, TrainedModel, save_model
 from dmin.training.calibrate import calibrate
 from dmin.training.checkpoint import Checkpoint, CheckpointStore
-from dmin.training.config import TrainConfig, differences, load_config
+from dmin.training.config import TrainConfig
 from dmin.training.loop import Loop
 from dmin.training.metrics import MetricLog
+from dmin.training.own_classes import LabelledVectors, calibrate_own_classes, fit_own_classes
+from dmin.training.run_folder import CHECKPOINTS, METRICS, MODEL, begin, check_folder
 from dmin.training.sources import TextSource, source_kind
 from dmin.training.stage1 import BaseKnowledge, train_stage1
 from dmin.training.stage2 import train_stage2
@@ -169,7 +169,7 @@ class Trainer:
     ) -> None:
         self.config, self.out, self.show, self.warn = config, out, show, warn
         self.resume = resume
-        self._check_folder(overwrite)
+        check_folder(out, config, resume=resume, overwrite=overwrite)
         self.task = prepare_task(config, warn)
         if not method_class(config.method).traits.meta_trained:
             raise ConfigError(f"{config.method} has nothing to train: use it in dmin compare")
@@ -186,23 +186,25 @@ class Trainer:
         loop = self._loop(accelerator)
         trainer = HeadTrainer(self.encoder, loop, config, show=self.show)
         with accelerator.main_process_first():  # so that the others find the folder and the cached vectors
-            self._open_folder(accelerator.is_main_process)
+            if accelerator.is_main_process and not self.resume:
+                begin(self.out, config)
             trainer.source(config, task, "vectors", TRAINING_PARTS)
         resumed = loop.store.latest() if self.resume and loop.store else None
-        if resumed:
-            loop.log.rewind(resumed.state.stage, resumed.state.step)
+        if self.resume:
+            loop.log.rewind(*((resumed.state.stage, resumed.state.step) if resumed else (0, 0)))
         method, _ = trainer.train(config, task, resumed)
         trainer.merge_adapters(config)
-        model = TrainedModel(self.encoder, method, replace(self._info(), calibration=self._calibration(method)))
+        calibration = self._own_classes(method) if config.all_classes else self._calibration(method)
+        model = TrainedModel(self.encoder, method, replace(self._info(), calibration=calibration))
         if accelerator.is_main_process:
-            save_model(self.out / "model", model)
+            save_model(self.out / MODEL, model)
         accelerator.wait_for_everyone()
         accelerator.end_training()
         return model
 
     def _loop(self, accelerator: Any) -> Loop:
-        store = CheckpointStore(self.out / "checkpoints", self.warn)
-        log = MetricLog(self.out / "metrics.jsonl", accelerator)
+        store = CheckpointStore(self.out / CHECKPOINTS, self.warn, self.config.digest)
+        log = MetricLog(self.out / METRICS, accelerator)
         hint = f"dmin train --resume --out {shlex.quote(str(self.out))}"
         if accelerator.num_processes > 1:
             hint += f" (started again by the same launcher, with {accelerator.num_processes} processes)"
@@ -210,54 +212,37 @@ class Trainer:
 
     def _calibration(self, method: FewShotMethod) -> dict[str, Any] | None:
         """Calibrate the head on the validation classes."""
-        cache = VectorCache() if self.config.tune == "none" else None
-        encoder = self.encoder
-
-        def encode(texts: Sequence[str]) -> torch.Tensor:
-            found = encoder.encode(texts) if cache is None else cache.encode(encoder, texts)
-            return torch.from_numpy(found).to(encoder.device)
-
-        task, config = self.task, self.config
-        held = task.base_texts.held_out
-        found = calibrate(method, task.corpus, task.split, encode, config.seed, held[:: max(1, len(held) // 1000)])
+        task, held = self.task, self.task.base_texts.held_out
+        base = held[:: max(1, len(held) // 1000)]
+        found = calibrate(method, task.corpus, task.split, self.encode, self.config.seed, base)
         return found.as_dict() if found else None
+
+    def _own_classes(self, method: FewShotMethod) -> dict[str, Any]:
+        """With all_classes: fit the vectors of the classes in the head's space, and calibrate on held-out texts."""
+        task, config = self.task, self.config
+        train = LabelledVectors.of(task.corpus, task.base_texts.train, self.encode)
+        held = LabelledVectors.of(task.corpus, task.base_texts.held_out, self.encode)
+        fit_own_classes(method, train, held, config.stage1, config.seed)
+        found = calibrate_own_classes(method, train, held, config.seed)
+        return found.as_dict()
+
+    def encode(self, texts: Sequence[str]) -> torch.Tensor:
+        """Vectors [n, d] by the encoder as it is now; those of a frozen one are cached."""
+        frozen = self.config.tune == "none"
+        found = VectorCache().encode(self.encoder, texts) if frozen else self.encoder.encode(texts)
+        return torch.from_numpy(found).to(self.encoder.device)
 
     def _info(self) -> HeadInfo:
         config, encoder, task = self.config, self.encoder, self.task
         trained_on = {"data": task.corpus.name, "split": task.split_name, "tune": config.tune, "seed": config.seed}
+        if config.all_classes:
+            trained_on["all_classes"] = True
         if config.exclude:
             trained_on["exclude"] = ["/".join(Path(file).parts[-3:]) for file in config.exclude]
         return HeadInfo(
             config.method, config.options, config.way, config.shot, encoder.width, task.base_classes, encoder.pooling,
             encoder.max_length, trained_on,
         )  # fmt: skip
-
-    def _check_folder(self, overwrite: bool) -> None:
-        stored = self.out / "config.yaml"
-        if self.resume:
-            if not stored.is_file():
-                raise ConfigError(f"nothing to resume: {self.out} holds no run (no config.yaml)")
-            changed = differences(load_config(stored), self.config)
-            if changed:
-                raise ConfigError(
-                    f"{self.out} holds a run of another configuration ({'; '.join(changed)}): give the same settings, "
-                    "or another --out"
-                )
-        elif stored.exists() and not overwrite:
-            raise ConfigError(
-                f"{self.out} already holds a run: add --resume to go on, --overwrite to begin anew, or choose another --out"
-            )
-        elif self.out.exists() and not self.out.is_dir():
-            raise ConfigError(f"{self.out} is a file, not a folder: choose another --out")
-
-    def _open_folder(self, main: bool) -> None:
-        if self.resume or not main:
-            return
-        for name in ("checkpoints", "model", "episodes"):
-            shutil.rmtree(self.out / name, ignore_errors=True)
-        for name in ("metrics.jsonl", "summary.json"):
-            (self.out / name).unlink(missing_ok=True)
-        write_atomic(self.out / "config.yaml", self.config.to_yaml())
 
 
 def make_accelerator(config: TrainConfig, out: Path | None = None) -> Any:

@@ -1,0 +1,102 @@
+"""Problem documents (RFC 9457): every error of the service in one form, without internals."""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+
+from dmin.errors import DminError, UnknownNameError, one_line
+
+MEDIA_TYPE = "application/problem+json"
+_log = logging.getLogger("dmin.server")
+
+
+class Problem(Exception):  # noqa: N818 (the name that the RFC gives it)
+    """An answer that is an error: status, a short kind, one sentence with the way out, and more fields."""
+
+    def __init__(self, status: int, kind: str, detail: str, headers: dict[str, str] | None = None, **more: Any) -> None:
+        super().__init__(detail)
+        self.status, self.kind, self.detail = status, kind, detail
+        self.headers, self.more = headers or {}, more
+
+    def response(self) -> JSONResponse:
+        """As a response."""
+        body = {
+            "type": f"urn:dmin:problem:{self.kind}",
+            "title": HTTPStatus(self.status).phrase,
+            "status": self.status,
+            "detail": self.detail.encode("utf-8", "replace").decode(),  # bytes of a file may be quoted
+            **self.more,
+        }
+        return JSONResponse(body, self.status, headers=self.headers, media_type=MEDIA_TYPE)
+
+
+def busy(detail: str, kind: str = "busy", seconds: int = 1) -> Problem:
+    """503 with Retry-After: the same request may succeed later."""
+    return Problem(503, kind, detail, {"Retry-After": str(seconds)})
+
+
+def of_database(error: DBAPIError | PoolTimeout) -> Problem:
+    """The problem of a database that does not do what it is asked; the service goes on."""
+    text = str(getattr(error, "orig", error)).lower()
+    if "full" in text or "no space" in text or "disk" in text:
+        return Problem(
+            507, "disk-full", "The store has no space left; nothing was changed. Free space, then try again."
+        )
+    if "readonly" in text or "read-only" in text or "permission" in text:
+        return Problem(507, "read-only", "The store cannot be written; nothing was changed.")
+    return busy("The store cannot be reached now; nothing was changed. Try again.", "store-unreachable", 2)
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error of the application with a problem document."""
+
+    @app.exception_handler(Problem)
+    async def problem(_: Request, error: Problem) -> JSONResponse:
+        return error.response()
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+        found = [_field(item) for item in error.errors()[:20]]
+        malformed = any(item.get("type") == "json_invalid" for item in error.errors())
+        first = found[0] if found else {"where": "body", "what": "cannot be read"}
+        return Problem(
+            400 if malformed else 422,
+            "malformed" if malformed else "invalid",
+            f"{first['where']}: {first['what']}",
+            errors=found,
+        ).response()
+
+    @app.exception_handler(HTTPException)
+    async def http(_: Request, error: HTTPException) -> JSONResponse:
+        kinds = {404: "not-found", 405: "method-not-allowed", 400: "malformed", 413: "too-large"}
+        details = {404: "There is nothing at this address.", 405: "This address does not take this method."}
+        detail = details.get(error.status_code, one_line(str(error.detail)))
+        headers = dict(error.headers or {})
+        return Problem(error.status_code, kinds.get(error.status_code, "http"), detail, headers).response()
+
+    @app.exception_handler(DminError)
+    async def mistake(_: Request, error: DminError) -> JSONResponse:
+        status = 404 if isinstance(error, UnknownNameError) else 422
+        return Problem(status, "invalid", one_line(error)).response()
+
+    @app.exception_handler(DBAPIError)
+    @app.exception_handler(OperationalError)
+    @app.exception_handler(PoolTimeout)
+    async def database(_: Request, error: DBAPIError) -> JSONResponse:
+        _log.error("store: %s", one_line(str(getattr(error, "orig", error))))
+        return of_database(error).response()
+
+
+def _field(item: Any) -> dict[str, str]:
+    """One finding of pydantic in words, without quoting what was sent."""
+    where = ".".join(str(part) for part in item.get("loc", ()))
+    return {"where": where or "body", "what": one_line(str(item.get("msg", "is not valid")))}

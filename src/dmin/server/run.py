@@ -1,0 +1,84 @@
+"""Start a service process: open the store, fill it, listen, and stop cleanly."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Mapping, Sequence
+
+import uvicorn
+
+from dmin.errors import ConfigError, one_line
+from dmin.server import edits, queries
+from dmin.server.app import create_app
+from dmin.server.database import Database
+from dmin.server.keys import list_keys
+from dmin.server.observing import log_to_standard_error
+from dmin.server.service import Service
+from dmin.server.settings import DEFAULT_COLLECTION, Settings
+
+_GRACE = 30  # seconds for requests that were accepted before a stop
+
+
+def run_service(
+    settings: Settings,
+    examples: Mapping[str, Sequence[str]] | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Serve until SIGTERM or Ctrl-C; `examples` fill the collection `default` if the store has none."""
+    log_to_standard_error()
+    database = Database(settings.store)
+    database.migrate()
+    check_public(settings, database)
+    service = Service(settings, database)
+    if examples:
+        added = fill(service, examples)
+        say(added)
+    server = uvicorn.Server(_config(service))
+    with _socket(settings) as listening:
+        host, port = listening.getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+        say(f"serving on http://{shown}:{port}  (the page; /docs has the API; Ctrl-C stops)")
+        server.run(sockets=[listening])
+
+
+def check_public(settings: Settings, database: Database) -> None:
+    """Refuse an address that others can reach as long as nobody needs a key."""
+    if settings.public and not any(key.state == "active" for key in list_keys(database)):
+        raise ConfigError(
+            f"--host {settings.host} can be reached from other machines, and the store has no key: make one first, "
+            "dmin serve keys create NAME --role admin"
+        )
+
+
+def fill(service: Service, examples: Mapping[str, Sequence[str]]) -> str:
+    """Put examples into the collection `default` unless it is there; says what was done."""
+    with service.database.reading() as connection:
+        if queries.collection_row(connection, DEFAULT_COLLECTION) is not None:
+            return f"the store has a collection {DEFAULT_COLLECTION!r} already: --examples was left out"
+    edit = edits.import_examples(examples, {})
+    return f"{service.store.change(DEFAULT_COLLECTION, edit, 'dmin serve').body['summary']} into {DEFAULT_COLLECTION!r}"
+
+
+def _config(service: Service) -> uvicorn.Config:
+    return uvicorn.Config(
+        create_app(service),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE,
+        proxy_headers=False,  # nothing here depends on the caller's address
+        h11_max_incomplete_event_size=64 << 10,
+    )
+
+
+def _socket(settings: Settings) -> socket.socket:
+    """A listening socket; a port that is taken is an error in words."""
+    try:
+        family, *_, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+    except OSError as error:
+        reason = error.strerror or one_line(error)
+        raise ConfigError(f"cannot listen on {settings.host}:{settings.port} ({reason}): try another --port") from error
+    return listening
