@@ -210,3 +210,14 @@ def test_what_the_encoder_cannot_read_is_warned_about_once_and_refused_under_aut
     assert found.unreadable and "cannot read it" in str(found)
     classifier.set_params(reject=None)
     assert classifier.predict([text])[0] in EXAMPLES
+
+
+def test_auto_with_one_example_per_class_goes_by_how_near_the_classes_are() -> None:
+    random = np.random.default_rng(3)
+    vectors = {label: random.normal(size=(1, 16)) for label in range(8)}
+    classifier = FewShotClassifier("adaptive", encoder="precomputed", reject="auto", unknown_label=-1).fit(vectors)
+    state = classifier.state_
+    cosines = state.cosines(state.vectors(np.concatenate(list(vectors.values()))))
+    np.fill_diagonal(cosines, -1)
+    assert classifier.threshold_ == pytest.approx(np.median(cosines.max(axis=1)), abs=1e-6)
+    assert classifier.predict(np.concatenate(list(vectors.values()))).tolist() == list(range(8))
