@@ -20,6 +20,7 @@ TITLES = {
     "routing": "Routing",
     "predict": "Prediction",
     "encoder": "Encoder",
+    "encoders": "Encoders by name",
     "backends": "Accuracy of the backends",
     "training": "Full fine-tuning",
     "episodes": "Stage 2 on cached vectors",

@@ -3,6 +3,8 @@
     DMIN_DATA=... python reproduce/encoders.py kinds       # reproduce/encoders.md, first table
     DMIN_DATA=... python reproduce/encoders.py windows     # reproduce/encoders.md, second table
 
+Names of encoders after that make the columns, or rows, of these alone.
+
 Of each class 15 texts are the pool of the examples and 10 others the test texts, drawn by seed 0; all classes at once, five
 examples and the class's name, five draws. Logistic regression has C=10 on vectors of norm 1, where side by side each
 encoder's part has norm 1. Encoders read 256 tokens; only the second table reads more. Nothing was chosen on these figures.
@@ -14,6 +16,7 @@ import os
 import sys
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -69,10 +72,10 @@ class Part:
         return float((model.predict(test) == np.repeat(np.arange(count), TEST)).mean())
 
 
-def kinds(data: Path) -> None:
+def kinds(data: Path, names: Sequence[str]) -> None:
     """A row per set, a column per encoder."""
-    print("| set | " + " | ".join(ENCODERS) + " |", "|---" * (len(ENCODERS) + 1) + "|", sep="\n", flush=True)
-    encoders = [open_encoder(name, long_texts="cut", device="cpu") for name in ENCODERS]
+    print("| set | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|", sep="\n", flush=True)
+    encoders = [open_encoder(name, long_texts="cut", device="cpu") for name in names]
     for name in SETS:
         part = Part(read_corpus(data / name / "texts.jsonl"))
         found = [part.accuracy(encoder) for encoder in encoders]
@@ -80,11 +83,11 @@ def kinds(data: Path) -> None:
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 
 
-def windows(data: Path) -> None:
+def windows(data: Path, names: Sequence[str]) -> None:
     """News posts cut and in windows."""
     part = Part(read_corpus(data / "news20" / "texts.jsonl"))
     print("| encoder | long texts | accuracy, % | processor time of encoding |", "|---" * 4 + "|", sep="\n", flush=True)
-    for name in ("bge-small", "minilm"):
+    for name in names:
         base = 0.0
         for reading in ("cut", "windows"):
             accuracy, half, seconds = part.accuracy(open_encoder(name, long_texts=reading, device="cpu"))
@@ -94,4 +97,6 @@ def windows(data: Path) -> None:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    {"kinds": kinds, "windows": windows}[sys.argv[1]](Path(os.environ["DMIN_DATA"]))
+    {"kinds": kinds, "windows": windows}[sys.argv[1]](
+        Path(os.environ["DMIN_DATA"]), sys.argv[2:] or (ENCODERS if sys.argv[1] == "kinds" else ENCODERS[:2])
+    )

@@ -1,6 +1,6 @@
 """The constants of the default head: general spreads and calibration, from development tasks of several kinds.
 
-`python reproduce/kinds.py fit-constants` writes them into `src/dmin/model/default_head`.
+`python -m reproduce.kinds fit-constants` writes them into `src/dmin/model/default_head`.
 """
 
 from __future__ import annotations

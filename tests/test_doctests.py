@@ -13,6 +13,7 @@ MODULES = (
     "dmin",
     "dmin.classifier.few_shot",
     "dmin.encoder.encoder",
+    "dmin.encoder.opening",
     "dmin.files.names",
     "dmin.routing.algorithm",
     "dmin.training.config",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -193,3 +194,20 @@ def test_of_a_large_pile_a_sample_is_used(classifier: FewShotClassifier, monkeyp
 
     classifier.set_params(encoder=counted).fit(EXAMPLES).adapt([f"text {n}" for n in range(50)])
     assert sizes[-1] == 3
+
+
+@pytest.mark.parametrize("text", ["我想要退款", "где моя посылка", "أين طلبي", "😀 🚀 🎉", "退款 please 我的钱 呢"])
+def test_what_the_encoder_cannot_read_is_warned_about_once_and_refused_under_auto(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dmin.classifier.state._WARNED", set())
+    classifier = FewShotClassifier(reject="auto", unknown_label="?").fit(EXAMPLES)
+    with pytest.warns(UserWarning, match="the encoder 'bge-small' cannot read 1 of 2 texts"):
+        answers = classifier.answer([text, "I want my money back"])
+    assert [found.refused for found in answers] == [True, False] and answers[0].label == "?"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = classifier.explain(text)  # it was said
+    assert found.unreadable and "cannot read it" in str(found)
+    classifier.set_params(reject=None)
+    assert classifier.predict([text])[0] in EXAMPLES

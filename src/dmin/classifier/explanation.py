@@ -62,6 +62,7 @@ class Explanation:
     examples: tuple[Share, ...]  # of the nearest class, largest share first; then of other classes, where they have one
     memory: tuple[tuple[str, float], ...] = ()  # base classes that shaped the nearest class's vectors, with weights
     cosine: float = float("nan")  # of the nearest class
+    unreadable: bool = False  # refused because the encoder cannot read the text
 
     def as_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -87,6 +88,8 @@ class Explanation:
         refused = ""
         if self.threshold is not None and self.cosine < self.threshold:
             refused = f" (refused: cosine {self.cosine:.2f} below {self.threshold:.2f})"
+        if self.unreadable:
+            refused = " (refused: the encoder cannot read it)"
         nearest = printable(self.nearest)
         lines = [f"{self.text!r} -> {printable(self.label)}   score {self.score:.3f} of {nearest}{refused}"]
         if self.runner_up is not None:
@@ -129,11 +132,12 @@ def answer_texts(state: State, X: Sequence[Any], k: int = 1) -> list[Answer]:  #
     probabilities = state.probabilities(scores)  # [L, C]
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]  # [L, k]
     labels, limits = state.labels, state.limits
+    unreadable = state.unreadable(X) & (state.settings.reject == "auto")
     answers = []
     for text, columns in enumerate(order):
         best = columns[0]
         top = tuple((labels[column], float(scores[text, column])) for column in columns)
-        refused = bool(cosines[text, best] < limits[best])
+        refused = bool(cosines[text, best] < limits[best]) or bool(unreadable[text])
         label = state.refused_label if refused else labels[best]
         answers.append(Answer(label, float(cosines[text, best]), float(probabilities[text, best]), refused, top))
     return answers
@@ -148,13 +152,14 @@ def explain_text(state: State, text: Any) -> Explanation:
     order = np.argsort(-scores, kind="stable")
     best, runner = int(order[0]), int(order[1]) if len(order) > 1 else None
     limit, cosine = float(state.limits[best]), float(cosines[0, best])
+    unreadable = bool(state.unreadable([text])[0]) and state.settings.reject == "auto"
     entry = state.knowledge.by_label.get(labels[best])
     shares: tuple[Share, ...] = ()
     if entry is not None:
         shares = _shares(state, entry, query) if state.model.head is None else _head_shares(state, best, query)
     return Explanation(
         text=str(text),
-        label=state.refused_label if cosine < limit else labels[best],
+        label=state.refused_label if cosine < limit or unreadable else labels[best],
         nearest=labels[best],
         score=float(scores[best]),
         runner_up=labels[runner] if runner is not None else None,
@@ -163,6 +168,7 @@ def explain_text(state: State, text: Any) -> Explanation:
         examples=shares,
         memory=state.model.memory_of(entry) if entry is not None else (),
         cosine=cosine,
+        unreadable=unreadable,
     )
 
 

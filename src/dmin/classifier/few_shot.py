@@ -36,8 +36,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     next call, `descriptions` at the next change, all other parameters at the next fit.
 
     Args:
-        model: "default" (the adaptive head on the default encoder), "nearest" (nearest prototypes on it), "dmin-plus" (the
-            trained head that comes with the package, with its encoder), the folder of a run or model, or a Hugging Face id.
+        model: "default" (the adaptive head on the default encoder), "nearest" (nearest prototypes on "minilm"),
+            "dmin-plus" (the trained head that comes with the package, on "minilm"), the folder of a run or model, or a
+            Hugging Face id.
         encoder: in place of the default encoder: the name of another one, with the adaptive head; or, with nearest
             prototypes, a folder, a Hugging Face id, any callable `texts -> array [n, d]`, or "precomputed": `X` then holds
             vectors [n, d]. model="adaptive" uses the adaptive head on these too.

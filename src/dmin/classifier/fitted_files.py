@@ -16,7 +16,7 @@ from dmin.errors import ModelError
 from dmin.model.adaptive_head import NAME
 
 PREFIX = "head."
-OLD_ENCODER = "minilm"  # of classifiers that recorded none
+OLD_ENCODER = "minilm"  # of classifiers that recorded none, or "default"
 
 
 def saved_name(state: State) -> str:
@@ -38,6 +38,8 @@ def saved_encoder(state: State) -> str | None:
 
 def opened_as(model: str | None, encoder_name: str | None, own_encoder: bool) -> tuple[str | None, str | None]:
     """(model, encoder) to open for the names in a file; those of version 0.1 mean what they meant then."""
+    if encoder_name == "default":
+        encoder_name = OLD_ENCODER
     with_encoder = own_encoder or encoder_name is not None
     if model == "default":
         return ("nearest", encoder_name) if with_encoder else (SHIPPED, None)

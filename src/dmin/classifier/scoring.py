@@ -216,7 +216,7 @@ def open_model(model: str | Path, encoder: Encode | str | None, device: str | No
     if (Path(model) / "classifier.json").is_file():
         raise ConfigError(f"{name!r} is a saved classifier, not a model: FewShotClassifier.load({name!r})")
     if name == "nearest":
-        return Model(_nearest(), open_encoder(device=device, backend=backend))
+        return Model(_nearest(), open_encoder("minilm", device=device, backend=backend))
     if name in ("default", NAME):
         return _adaptive(open_encoder(device=device, backend=backend))
     trained = load_model(shipped_head() if name == SHIPPED else model, device=device, backend=backend)

@@ -23,10 +23,12 @@ from dmin.classifier.inputs import PRECOMPUTED, read_queries
 from dmin.classifier.knowledge import ClassSupport, Knowledge
 from dmin.classifier.refusal import Reject, check_reject, column_limits, find_threshold, free_label
 from dmin.classifier.scoring import PLAIN_SCALE, Model, head_digest, open_model
-from dmin.encoder import FloatArray
+from dmin.encoder import UNREADABLE, FloatArray
 from dmin.encoder.onnx import check_backend
 from dmin.errors import ConfigError, DataError, ModelError
 from dmin.methods import KeepsBaseClasses, prepared_scoring
+
+_WARNED: set[str] = set()  # encoders whose limits a warning told of
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +178,22 @@ class State:
         sizes = [len(entry.examples) for entry in self.knowledge.classes]
         sizes += [max(1, round(self.knowledge.mean_size))] * len(self.base_classes)  # as their offset is
         return column_limits(self.settings.reject, self.threshold, self.model.calibration, self.labels, sizes)
+
+    def unreadable(self, X: Sequence[Any]) -> NDArray[np.bool_]:  # noqa: N803
+        """Which texts the encoder cannot read, for example in another script, [L]; warns of them once per encoder."""
+        encoder = self.model.encoder
+        if encoder is None or not len(X):
+            return np.zeros(len(X), dtype=bool)
+        found = np.array(encoder.unreadable(list(X))) >= UNREADABLE
+        if found.any() and encoder.name not in _WARNED:
+            _WARNED.add(encoder.name)
+            text = X[int(found.argmax())]
+            warnings.warn(
+                f"the encoder {encoder.name!r} cannot read {int(found.sum())} of {len(X)} texts, like {text[:40]!r}: "
+                'answers to them mean little; use another encoder (encoder="...") for other scripts. Said once',
+                stacklevel=4,
+            )
+        return found
 
     @property
     def refused_label(self) -> Any:
