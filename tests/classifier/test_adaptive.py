@@ -18,6 +18,7 @@ from dmin import FewShotClassifier
 from dmin.adaptive import Recipe
 from dmin.classifier import fitting
 from dmin.errors import ConfigError
+from dmin.files import write_manifest
 from tests.classifier.common import EXAMPLES, letters
 
 TEXTS = ["some text", "my money back", "will it rain", "where is the package"]
@@ -119,6 +120,7 @@ def test_a_classifier_saved_with_other_constants_is_fitted_anew_with_a_warning(
     path = tmp_path / "saved" / "classifier.json"
     head = json.loads(path.read_text())["head"]
     path.write_text(path.read_text().replace(head, "older"))
+    write_manifest(tmp_path / "saved", "classifier")
     with pytest.warns(UserWarning, match="other constants of the head"):
         loaded = FewShotClassifier.load(tmp_path / "saved", encoder=letters)
     assert np.array_equal(loaded.decision_function(TEXTS), classifier.decision_function(TEXTS))

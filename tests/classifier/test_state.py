@@ -273,7 +273,7 @@ def test_vectors_and_labels_of_any_kind_can_be_pickled() -> None:
 
 
 def test_a_pickle_is_refused_by_another_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    content = pickle.dumps(FewShotClassifier("nearest", device="cpu").fit(EXAMPLES))
+    content = pickle.dumps(FewShotClassifier("nearest", encoder="minilm", device="cpu").fit(EXAMPLES))
     monkeypatch.setattr("dmin.encoder.Encoder.fingerprint", "another")
     with pytest.raises(ModelError, match="made by another encoder"):
         pickle.loads(content)  # noqa: S301 (made above)
