@@ -56,9 +56,8 @@ def train(
 ) -> None:
     """Train a model: of classes that come later, or of your own (--all-classes).
 
-    Without --all-classes some classes are held back, and the model is evaluated on them: it is for classes that will come
-    with a few examples each. With --all-classes it answers the classes of the data at once, and is validated on held-out
-    texts of them.
+    Without --all-classes some classes are held back for evaluation: the model is for classes that will come with a few
+    examples each. With --all-classes it answers the classes of the data at once.
 
     Stage 1 learns one vector per base class (the memory); stage 2 trains on episodes. With --tune none the encoder is
     frozen and training takes minutes on a CPU. The run folder gets config.yaml, metrics.jsonl, checkpoints/, model/ and
@@ -73,9 +72,8 @@ def train(
       torchrun --nproc_per_node 2 -m dmin train --data my.csv --tune full
     """
     given = {
-        "data": data, "exclude": exclude, "all_classes": all_classes,
-        "split": split, "split_seed": split_seed, "split_sizes": split_sizes,
-        "method": method, "way": way, "shot": shot, "queries": queries, "tune": tune, "encoder": encoder,
+        "data": data, "exclude": exclude, "all_classes": all_classes, "split": split, "split_seed": split_seed,
+        "split_sizes": split_sizes, "method": method, "way": way, "shot": shot, "queries": queries, "tune": tune, "encoder": encoder,
         "pooling": pooling, "base_classes": base_classes, "stage2.episodes": episodes, "stage2.batch": batch, "seed": seed,
         "device": device, "text_column": text_column, "label_column": label_column, "encoding": encoding,
     }  # fmt: skip
