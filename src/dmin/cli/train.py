@@ -74,8 +74,9 @@ def train(
     given = {
         "data": data, "exclude": exclude, "all_classes": all_classes, "split": split, "split_seed": split_seed,
         "split_sizes": split_sizes, "method": method, "way": way, "shot": shot, "queries": queries, "tune": tune,
-        "encoder": encoder, "pooling": pooling, "base_classes": base_classes, "stage2.episodes": episodes, "stage2.batch": batch,
-        "seed": seed, "device": device, "text_column": text_column, "label_column": label_column, "encoding": encoding,
+        "encoder": encoder, "pooling": pooling, "base_classes": base_classes, "stage2.episodes": episodes,
+        "stage2.batch": batch, "seed": seed, "device": device, "text_column": text_column, "label_column": label_column,
+        "encoding": encoding,
     }  # fmt: skip
     overrides = {key: value for key, value in given.items() if value is not None} | parse_settings(settings)
     chosen, folder = _resolve(config, overrides, preset, out, resume)
