@@ -19,6 +19,7 @@ DATA_HELP = "A named set, a file, or a Hugging Face id; several are separated by
 EXCLUDE_HELP = "Labelled files, separated by commas, whose texts are left out of the data (test sets, for example)."
 
 ALL_CLASSES = "all-classes"  # in the name of a folder
+BASE_HELP = "Classes of the memory: names, a number, or all (default)."
 ALL_CLASSES_HELP = "Hold no class back: the model answers all classes of the data at once, without examples."
 
 
@@ -36,9 +37,7 @@ def train(
     tune: options.Tune = None,
     encoder: Annotated[str | None, typer.Option(help=options.ENCODER_HELP)] = None,
     pooling: Annotated[str | None, typer.Option(help="cls (the paper), mean, layers or auto. Default: auto.")] = None,
-    base_classes: Annotated[
-        str | None, typer.Option(help="Classes of the memory: names, a number, or all (default).")
-    ] = None,
+    base_classes: Annotated[str | None, typer.Option(help=BASE_HELP)] = None,
     episodes: Annotated[int | None, typer.Option(min=1, help="Training episodes, at most. Default: 1000.")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Episodes per update. Default: 1.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of all random draws. Default: 0.")] = None,
