@@ -197,6 +197,7 @@ assert slow.begun.wait(60)
 child = os.fork()
 if child == 0:
     signal.alarm(30)  # a child that hangs is killed
+    slow.go = threading.Event()  # (the parent's may have been forked in the middle of a wait, its lock held)
     slow.go.set()
     classifier.add_class("new", ["qqq"])
     os._exit(0 if classifier.classes_.tolist() == [*EXAMPLES, "new"] else 1)
