@@ -1,6 +1,7 @@
 """The default classifier on nine kinds of text, all classes at once: `reproduce/KINDS.md`.
 
     python -m reproduce.kinds encode                 vectors of all texts, kept in $DMIN_CACHE/kinds
+    python -m reproduce.kinds draws                  the examples of the cells -> reproduce/kinds-draws.json
     python -m reproduce.kinds fit-constants          spreads and calibration -> src/dmin/model/default_head
     python -m reproduce.kinds cells                  the 54 cells -> runs/kinds/cells.jsonl
     python -m reproduce.kinds uneven                 a few classes with many examples
@@ -51,6 +52,20 @@ def encode(encoder: str) -> None:
         vectors([*found.texts, *found.names, *found.fresh[0], *board])
         print(name, flush=True)
     vectors([row["text"] for row in read_lines(data_folder() / "clinc150" / "oos.jsonl")])
+
+
+def draws() -> None:
+    """Write the examples of the cells: for each set and draw, lines of its texts.jsonl, ten per class in sorted order."""
+    stored: dict[str, dict[str, list[list[int]]]] = {}
+    for name in SETS:
+        found, lines = KindSet(name), {}
+        for number, row in enumerate(read_lines(data_folder() / name / "texts.jsonl"), 1):
+            lines.setdefault(row["text"], number)
+        stored[name] = {
+            str(draw): [[lines[found.texts[row]] for row in rows] for rows in found.draw(10, draw)] for draw in DRAWS
+        }
+    target = Path(__file__).with_name("kinds-draws.json")
+    target.write_text(json.dumps(stored, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
 def calibrated(vectors: Vectors, names: Sequence[str], cache: dict[str, Any]) -> tuple[Calibration, Calibration]:
@@ -185,8 +200,8 @@ def main() -> None:
     from reproduce.kinds_more import board, refusal, uneven, unlabelled
 
     commands: dict[str, Callable[..., None]] = {
-        "encode": encode, "fit-constants": fit_constants, "cells": cells, "uneven": uneven, "unlabelled": unlabelled,
-        "refusal": refusal, "board": board, "table": table,
+        "encode": encode, "draws": draws, "fit-constants": fit_constants, "cells": cells, "uneven": uneven,
+        "unlabelled": unlabelled, "refusal": refusal, "board": board, "table": table,
     }  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=commands)
@@ -194,8 +209,8 @@ def main() -> None:
     parser.add_argument("--encoder", default="bge-small")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    if given.command == "table":
-        table()
+    if given.command in ("table", "draws"):
+        commands[given.command]()
     elif given.command in ("encode", "fit-constants", "board"):
         commands[given.command](given.encoder)
     else:

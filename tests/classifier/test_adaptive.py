@@ -55,7 +55,7 @@ def test_refusal_goes_by_the_cosine(classifier: FewShotClassifier) -> None:
     assert [found.refused for found in classifier.answer(TEXTS)] == [cosine < cut for cosine in cosines]
     refused = TEXTS[int(np.argmin(cosines))]
     found = classifier.explain(refused)
-    assert found.label == "?" and found.cosine < cut and "refused: cosine" in str(found)
+    assert found.label == "?" and found.cosine < cut and "refused: below" in str(found)
 
 
 def test_shares_of_all_rows_add_up_to_the_deciding_score() -> None:
@@ -114,7 +114,7 @@ def test_a_saved_classifier_keeps_its_state_to_the_last_bit(classifier: FewShotC
 
 
 def test_a_classifier_saved_with_other_constants_is_fitted_anew_with_a_warning(
-    classifier: FewShotClassifier, tmp_path: Path
+    classifier: FewShotClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     classifier.save(tmp_path / "saved")
     path = tmp_path / "saved" / "classifier.json"
@@ -213,3 +213,14 @@ def test_what_the_encoder_cannot_read_is_warned_about_once_and_refused_under_aut
     assert found.unreadable and "cannot read it" in str(found)
     classifier.set_params(reject=None)
     assert classifier.predict([text])[0] in EXAMPLES
+
+
+def test_auto_with_one_example_per_class_goes_by_how_near_the_classes_are() -> None:
+    random = np.random.default_rng(3)
+    vectors = {label: random.normal(size=(1, 16)) for label in range(8)}
+    classifier = FewShotClassifier("adaptive", encoder="precomputed", reject="auto", unknown_label=-1).fit(vectors)
+    state = classifier.state_
+    cosines = state.cosines(state.vectors(np.concatenate(list(vectors.values()))))
+    np.fill_diagonal(cosines, -1)
+    assert classifier.threshold_ == pytest.approx(np.median(cosines.max(axis=1)), abs=1e-6)
+    assert classifier.predict(np.concatenate(list(vectors.values()))).tolist() == list(range(8))

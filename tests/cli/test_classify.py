@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dmin import FewShotClassifier
 from dmin.cli.app import run
 
 YAML = """
@@ -66,10 +67,37 @@ def test_files_and_streams(
     assert [row["label"] for row in found] == ["refund", "parcel"]
 
 
+def test_the_file_itself_can_be_learned_from(
+    examples: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "mails.csv"
+    source.write_text("text\n" + "\n".join(f"my package number {n} is late" for n in range(9)) + "\nmoney back\n")
+    learned: list[list[str]] = []
+    adapt = FewShotClassifier.adapt
+
+    def watched(classifier: FewShotClassifier, texts: list[str]) -> FewShotClassifier:
+        learned.append(list(texts))
+        return adapt(classifier, texts)
+
+    monkeypatch.setattr(FewShotClassifier, "adapt", watched)
+    arguments = ["classify", "--examples", examples, "--input", str(source)]
+    assert run(arguments) == 0 and learned == []
+    plain = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert run([*arguments, "--learn-from-input"]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(learned[0]) == 10 and [row["label"] for row in found] == ["parcel"] * 9 + ["refund"]
+    assert [row["score"] for row in found] == [row["score"] for row in plain]  # cosines stay
+    assert [row["probability"] for row in found] != [row["probability"] for row in plain]
+    monkeypatch.setattr("dmin.adaptive.unlabelled.MOST_TEXTS", 4)
+    assert run([*arguments, "--learn-from-input"]) == 0 and len(learned[1]) == 4 and len(set(learned[1])) == 4
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
         ([], "either texts or --input"),
+        (["--input", "-", "--learn-from-input"], "--learn-from-input needs --input with one file"),
+        (["hello", "--learn-from-input"], "--learn-from-input needs --input with one file"),
         (["hello", "--reject", "much"], "a number between -1 and 1, or auto"),
         (["hello", "--resume"], "--resume needs --output"),
         (["hello", "--model", "nowhere"], "no such run or model folder"),

@@ -87,7 +87,7 @@ class Explanation:
     def __str__(self) -> str:
         refused = ""
         if self.threshold is not None and self.cosine < self.threshold:
-            refused = f" (refused: cosine {self.cosine:.2f} below {self.threshold:.2f})"
+            refused = f" (refused: below {self.threshold:.2f}, the cosine is {self.cosine:.2f})"
         if self.unreadable:
             refused = " (refused: the encoder cannot read it)"
         nearest = printable(self.nearest)

@@ -4,7 +4,8 @@ With reject="auto" each example is left out of its own class and scored as if it
 all but a small part of them reach; how small a part, the model learned on validation classes some of which played the
 unknown (`dmin.training.calibrate`). So it fits the user's own domain and needs no out-of-scope text. Where such texts are
 given, it is the cut that best tells the two apart. Classes of one example alone cannot be left out: then the model's own
-cut is used, from the same validation classes.
+cut is used, from the same validation classes; with the adaptive head, whose cosines depend on the kind of text, the median
+of the cosines that examples have with the nearest other class.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -75,6 +77,9 @@ def find_threshold(knowledge: Knowledge, model: Model, outside: Tensor | None = 
         raise DataError("outside holds no texts")
     needed = 1 if outside is not None else _ENOUGH
     if len(in_scope) < needed:
+        others = nearest_others(knowledge, model) if outside is None and model.head is not None else np.empty(0)
+        if len(others) >= _ENOUGH:
+            return float(np.median(others))
         if model.calibration is None:
             raise DataError(
                 f'reject="auto" needs {needed} or more examples in classes with another example or a name: give a number'
@@ -84,6 +89,19 @@ def find_threshold(knowledge: Knowledge, model: Model, outside: Tensor | None = 
         return best_cut(in_scope, model.cosines(outside, knowledge).max(dim=1).values.cpu().numpy())
     part = model.calibration.refused_part if model.calibration else PART
     return float(np.quantile(in_scope, part))
+
+
+def nearest_others(knowledge: Knowledge, model: Model) -> NDArray[Any]:
+    """The cosine of each example with the nearest class that is not its own, of at most `CLASSES` classes; [n]."""
+    columns = [column for column, entry in enumerate(knowledge.classes[:CLASSES]) if entry.examples]
+    if not columns or len(knowledge.classes) < 2:
+        return np.empty(0)
+    rows = [(column, row) for column in columns for row in range(len(knowledge.classes[column].examples))]
+    vectors = torch.stack([knowledge.classes[column].vectors[row] for column, row in rows])  # [n, d]
+    cosines = model.cosines(vectors, knowledge).cpu().numpy()  # [n, C]
+    cosines[np.arange(len(rows)), [column for column, _ in rows]] = -np.inf
+    found: NDArray[Any] = cosines.max(axis=1)
+    return found
 
 
 def column_limits(

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -39,6 +40,9 @@ COLUMN_HELP = "Column of the texts in --input (and in --examples, if it is there
 ON_ERROR_HELP = (
     "A row that cannot be used (not text, not JSON): stop, skip (leave it out), or keep (its place, with the reason)."
 )
+LEARN_HELP = (
+    "First learn from the texts of --input, without labels (a sample of 20,000 of a larger file); default model."
+)
 RAW_HELP = "Write CSV and TSV cells that begin like a formula (= + - @) as they are, without an apostrophe before them."
 
 
@@ -67,6 +71,7 @@ def classify(
     reject: options.Reject = None,
     unknown: Annotated[str, typer.Option(help="The label of a refused text.")] = "unknown",
     names: options.UseNames = None,
+    learn: Annotated[bool, typer.Option("--learn-from-input", help=LEARN_HELP)] = False,
     resume: Annotated[bool, typer.Option(help="Continue an interrupted --output (--engine ray always does).")] = False,
     device: options.Device = None,
     backend: options.Backend = "auto",
@@ -87,6 +92,9 @@ def classify(
     """
     _check(texts or [], source, output, resume, top_k)
     _check_engine(engine, source, output, workers)
+    if learn and (source in (None, "-") or engine is Engine.ray):
+        raise ConfigError("--learn-from-input needs --input with one file, which is read twice, and --engine local")
+    from dmin.adaptive.unlabelled import MOST_TEXTS
     from dmin.bulk.fields import answer_fields
     from dmin.data.columns import Source
 
@@ -103,7 +111,9 @@ def classify(
                 top_k=top_k, explain=explain, raw=raw_cells, workers=workers, device=device,
             )  # fmt: skip
         elif given is not None:
-            work = BulkWork(classifier, given, on_error, top_k, explain, raw_cells)
+            work = BulkWork(classifier, given, on_error, top_k, explain, raw_cells, learn)
+            if learn:
+                classifier.adapt(work.sample(MOST_TEXTS))
             _bulk(work, output, resume=resume)
         for text in texts or ():
             answer = answer_fields(classifier, [text], top_k)[0] if not explain else {}
@@ -129,6 +139,18 @@ class BulkWork:
     top_k: int
     explain: bool
     raw: bool
+    learned: bool = False  # from the texts of the file
+
+    def sample(self, most: int) -> list[str]:
+        """Texts of the file, each with the same chance, always the same ones; all where there are no more than `most`."""
+        random, found = Random(0), []  # noqa: S311 (a sample, not a secret)
+        texts = (row.text for row in self.rows() if row.text is not None)
+        for number, text in enumerate(texts):
+            if number < most:
+                found.append(text)
+            elif (place := random.randrange(number + 1)) < most:
+                found[place] = text
+        return found
 
     def rows(self) -> Iterator[InputRow]:
         """The rows of the file."""
@@ -166,6 +188,8 @@ def _bulk(work: BulkWork, output: str | None, *, resume: bool) -> None:
                 echo(json_line(line))
         return
     made_with = {"classifier": classifier_digest(work.classifier.state_), "text_column": work.source.text}
+    if work.learned:
+        made_with["learned_from"] = "input"
     total = count_rows(work.source.path) if sys.stderr.isatty() and work.source.name != "-" else None
     with progress("classifying", total, unit="rows") as advance:
         rows = classify_file(

@@ -20,7 +20,8 @@ WEIGHTS = "head.safetensors"
 # What transformers reads of an encoder's folder: each such file that is there must have its digest in the manifest.
 ENCODER_FILES = (
     "config.json", "encoder.json", "generation_config.json", "*.safetensors", "*.safetensors.index.json",
-    "tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "vocab.*", "merges.txt", "*.model", "adapter_*", "chat_template*",
+    "tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "vocab.*", "merges.txt", "*.model", "adapter_*",
+    "chat_template*",
 )  # fmt: skip
 _MOST = 1 << 16  # of sizes and options: larger numbers are damage, and would ask for memory before any check of shapes
 
