@@ -1,7 +1,7 @@
 """The encoders by name on nine sets: logistic regression on their vectors, and what windows give on long texts.
 
-    DMIN_DATA=... python reproduce/encoders.py kinds       # reproduce/encoders.md, first table
-    DMIN_DATA=... python reproduce/encoders.py windows     # reproduce/encoders.md, second table
+    DMIN_DATA=... python reproduce/encoders.py kinds       # the table of kinds
+    DMIN_DATA=... python reproduce/encoders.py windows     # news20 cut and in windows
 
 Names of encoders after that make the columns, or rows, of these alone.
 

@@ -18,6 +18,7 @@ from dmin import FewShotClassifier
 from dmin.adaptive import Recipe
 from dmin.classifier import fitting
 from dmin.errors import ConfigError
+from dmin.files import write_manifest
 from tests.classifier.common import EXAMPLES, letters
 
 TEXTS = ["some text", "my money back", "will it rain", "where is the package"]
@@ -115,9 +116,11 @@ def test_a_saved_classifier_keeps_its_state_to_the_last_bit(classifier: FewShotC
 def test_a_classifier_saved_with_other_constants_is_fitted_anew_with_a_warning(
     classifier: FewShotClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with monkeypatch.context() as older:
-        older.setattr("dmin.classifier.storage.made_by", lambda model: {"encoder": None, "head": "older"})
-        classifier.save(tmp_path / "saved")
+    classifier.save(tmp_path / "saved")
+    path = tmp_path / "saved" / "classifier.json"
+    head = json.loads(path.read_text())["head"]
+    path.write_text(path.read_text().replace(head, "older"))
+    write_manifest(tmp_path / "saved", "classifier")
     with pytest.warns(UserWarning, match="other constants of the head"):
         loaded = FewShotClassifier.load(tmp_path / "saved", encoder=letters)
     assert np.array_equal(loaded.decision_function(TEXTS), classifier.decision_function(TEXTS))

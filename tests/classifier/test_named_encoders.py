@@ -10,7 +10,7 @@ import pytest
 from dmin import FewShotClassifier
 from dmin.encoder import open_encoder
 from dmin.errors import ConfigError
-from dmin.files import read_json
+from dmin.files import read_json, write_manifest
 
 EXAMPLES = {"refund": ["I want my money back", "please return what I paid"], "parcel": ["where is my order"]}
 QUERIES = ["can I get a refund", "my parcel has not arrived"]
@@ -34,11 +34,12 @@ def test_default_is_saved_by_its_own_name(tmp_path: Path) -> None:
     assert FewShotClassifier.load(tmp_path / "saved").encoder_.name == "bge-small"
 
 
-def test_default_of_a_classifier_of_before_is_minilm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as before:
-        before.setattr("dmin.classifier.storage.saved_encoder", lambda state: "default")
-        FewShotClassifier("nearest", encoder="minilm", device="cpu").fit(EXAMPLES).save(tmp_path / "saved")
-    assert read_json(tmp_path / "saved" / "classifier.json")["encoder_name"] == "default"
+def test_default_of_a_classifier_of_before_is_minilm(tmp_path: Path) -> None:
+    FewShotClassifier("nearest", encoder="minilm", device="cpu").fit(EXAMPLES).save(tmp_path / "saved")
+    place = tmp_path / "saved" / "classifier.json"
+    place.write_text(place.read_text().replace('"encoder_name": "minilm"', '"encoder_name": "default"'))
+    write_manifest(tmp_path / "saved", "classifier")
+    assert read_json(place)["encoder_name"] == "default"
     again = FewShotClassifier.load(tmp_path / "saved", device="cpu")
     assert again.encoder_.name == "minilm" and again.predict(QUERIES).tolist() == ["refund", "parcel"]
 

@@ -197,6 +197,7 @@ assert slow.begun.wait(60)
 child = os.fork()
 if child == 0:
     signal.alarm(30)  # a child that hangs is killed
+    slow.go = threading.Event()  # (the parent's may have been forked in the middle of a wait, its lock held)
     slow.go.set()
     classifier.add_class("new", ["qqq"])
     os._exit(0 if classifier.classes_.tolist() == [*EXAMPLES, "new"] else 1)
@@ -273,7 +274,7 @@ def test_vectors_and_labels_of_any_kind_can_be_pickled() -> None:
 
 
 def test_a_pickle_is_refused_by_another_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    content = pickle.dumps(FewShotClassifier("nearest", device="cpu").fit(EXAMPLES))
+    content = pickle.dumps(FewShotClassifier("nearest", encoder="minilm", device="cpu").fit(EXAMPLES))
     monkeypatch.setattr("dmin.encoder.Encoder.fingerprint", "another")
     with pytest.raises(ModelError, match="made by another encoder"):
         pickle.loads(content)  # noqa: S301 (made above)

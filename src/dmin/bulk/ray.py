@@ -171,17 +171,12 @@ def classify_files(
     """Classify every file of a folder or pattern, each into a file of the same name below `output`.
 
     Run again, it answers what is missing. A Ray cluster is used where there is one, else one is started meanwhile.
+    Options that are not named below are those of `Work`.
 
     Args:
         classifier: a fitted classifier; each worker gets a copy.
         source: a folder, a pattern with * ? [] and **, or a file; a local path or an address like s3://bucket/folder.
         output: a folder for the answers, likewise.
-        column: the column of the texts.
-        top_k: also the k most similar classes, if more than one.
-        explain: also the examples that decided.
-        encoding: of text files.
-        on_error: what to do with rows that cannot be used.
-        raw: write cells of tables as they are, formulas too.
         workers: actors; without it, one per core of the cluster (per GPU on "cuda").
         device: of the workers; without one, "cuda" where the cluster has GPUs, else "cpu".
         after_batch: called with the number of rows done since the last call.

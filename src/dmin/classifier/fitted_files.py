@@ -40,6 +40,8 @@ def opened_as(model: str | None, encoder_name: str | None, own_encoder: bool) ->
     """(model, encoder) to open for the names in a file; those of version 0.1 mean what they meant then."""
     if encoder_name == "default":
         encoder_name = OLD_ENCODER
+    if encoder_name == "default":
+        encoder_name = OLD_ENCODER  # what it was then
     with_encoder = own_encoder or encoder_name is not None
     if model == "default":
         return ("nearest", encoder_name) if with_encoder else (SHIPPED, None)

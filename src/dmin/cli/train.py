@@ -19,6 +19,7 @@ DATA_HELP = "A named set, a file, or a Hugging Face id; several are separated by
 EXCLUDE_HELP = "Labelled files, separated by commas, whose texts are left out of the data (test sets, for example)."
 
 ALL_CLASSES = "all-classes"  # in the name of a folder
+BASE_HELP = "Classes of the memory: names, a number, or all (default)."
 ALL_CLASSES_HELP = "Hold no class back: the model answers all classes of the data at once, without examples."
 
 
@@ -36,9 +37,7 @@ def train(
     tune: options.Tune = None,
     encoder: Annotated[str | None, typer.Option(help=options.ENCODER_HELP)] = None,
     pooling: Annotated[str | None, typer.Option(help="cls (the paper), mean, layers or auto. Default: auto.")] = None,
-    base_classes: Annotated[
-        str | None, typer.Option(help="Classes of the memory: names, a number, or all (default).")
-    ] = None,
+    base_classes: Annotated[str | None, typer.Option(help=BASE_HELP)] = None,
     episodes: Annotated[int | None, typer.Option(min=1, help="Training episodes, at most. Default: 1000.")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Episodes per update. Default: 1.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of all random draws. Default: 0.")] = None,
@@ -56,9 +55,8 @@ def train(
 ) -> None:
     """Train a model: of classes that come later, or of your own (--all-classes).
 
-    Without --all-classes some classes are held back, and the model is evaluated on them: it is for classes that will come
-    with a few examples each. With --all-classes it answers the classes of the data at once, and is validated on held-out
-    texts of them.
+    Without --all-classes some classes are held back for evaluation: the model is for classes that will come with a few
+    examples each. With --all-classes it answers the classes of the data at once.
 
     Stage 1 learns one vector per base class (the memory); stage 2 trains on episodes. With --tune none the encoder is
     frozen and training takes minutes on a CPU. The run folder gets config.yaml, metrics.jsonl, checkpoints/, model/ and
@@ -73,11 +71,11 @@ def train(
       torchrun --nproc_per_node 2 -m dmin train --data my.csv --tune full
     """
     given = {
-        "data": data, "exclude": exclude, "all_classes": all_classes,
-        "split": split, "split_seed": split_seed, "split_sizes": split_sizes,
-        "method": method, "way": way, "shot": shot, "queries": queries, "tune": tune, "encoder": encoder,
-        "pooling": pooling, "base_classes": base_classes, "stage2.episodes": episodes, "stage2.batch": batch, "seed": seed,
-        "device": device, "text_column": text_column, "label_column": label_column, "encoding": encoding,
+        "data": data, "exclude": exclude, "all_classes": all_classes, "split": split, "split_seed": split_seed,
+        "split_sizes": split_sizes, "method": method, "way": way, "shot": shot, "queries": queries, "tune": tune,
+        "encoder": encoder, "pooling": pooling, "base_classes": base_classes, "stage2.episodes": episodes,
+        "stage2.batch": batch, "seed": seed, "device": device, "text_column": text_column, "label_column": label_column,
+        "encoding": encoding,
     }  # fmt: skip
     overrides = {key: value for key, value in given.items() if value is not None} | parse_settings(settings)
     chosen, folder = _resolve(config, overrides, preset, out, resume)

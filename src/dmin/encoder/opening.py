@@ -11,7 +11,7 @@ from dmin.encoder.onnx_encoder import ENCODER_FILE, OnnxEncoder
 from dmin.encoder.static import StaticEncoder
 from dmin.encoder.text_encoder import TextEncoder
 from dmin.errors import ConfigError, DataError, ModelError
-from dmin.files import read_json
+from dmin.files import read_json, user_path
 
 if TYPE_CHECKING:
     from dmin.encoder.encoder import Encoder
@@ -45,7 +45,7 @@ def open_encoder(
         >>> open_encoder("bge-small").encode(["where is my parcel?"]).shape
         (1, 384)
     """
-    if "+" in name and not Path(name).expanduser().is_dir():
+    if "+" in name and not user_path(name).is_dir():
         parts = name.split("+")
         poolings = [pooling_beside(part) for part in parts] if pooling == AUTO else pooling.split("+")
         if len(poolings) != len(parts):
@@ -93,7 +93,7 @@ def pooling_beside(name: str) -> str:
 
 def is_frozen(name: str) -> bool:
     """True for an encoder that cannot be tuned, because it has no weights that torch loads."""
-    if "+" in name and not Path(name).expanduser().is_dir():
+    if "+" in name and not user_path(name).is_dir():
         return True
     carried = CARRIED.get(NAMES.get(name, name))
     return carried is not None and carried.kind != "torch"

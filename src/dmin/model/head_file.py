@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,8 +19,9 @@ HEAD = "head.json"
 WEIGHTS = "head.safetensors"
 # What transformers reads of an encoder's folder: each such file that is there must have its digest in the manifest.
 ENCODER_FILES = (
-    "config.json", "generation_config.json", "*.safetensors", "*.safetensors.index.json", "tokenizer*.json",
-    "special_tokens_map.json", "added_tokens.json", "vocab.*", "merges.txt", "*.model", "adapter_*", "chat_template*",
+    "config.json", "encoder.json", "generation_config.json", "*.safetensors", "*.safetensors.index.json",
+    "tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "vocab.*", "merges.txt", "*.model", "adapter_*",
+    "chat_template*",
 )  # fmt: skip
 _MOST = 1 << 16  # of sizes and options: larger numbers are damage, and would ask for memory before any check of shapes
 
@@ -56,7 +57,7 @@ class HeadDocument(BaseModel):
     shot: Size
     dim: Size
     encoder_fingerprint: str
-    pooling: Literal["cls", "mean", "layers"]
+    pooling: Annotated[str, Field(pattern=r"^(cls|mean|layers)(\+(cls|mean|layers))*$")]  # one per encoder side by side
     max_length: Annotated[int, Field(ge=1)]
     base_classes: list[str]
     trained_on: dict[str, Any]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ipaddress
 import os
 from dataclasses import dataclass, field
-from pathlib import Path
 from urllib.parse import quote
 
 from dmin.errors import ConfigError
+from dmin.files import user_path
 
 DEFAULT_PORT = 8765
 DEFAULT_COLLECTION = "default"
@@ -94,7 +94,7 @@ def store_url(store: str) -> str:
         ConfigError: a URL of another kind of database.
     """
     if "://" not in store:
-        path = Path(store).expanduser().resolve()
+        path = user_path(store).resolve()
         return f"sqlite:///{quote(str(path))}" if "?" in str(path) else f"sqlite:///{path}"
     scheme, _, rest = store.partition("://")
     if scheme == "sqlite":
