@@ -232,3 +232,18 @@ def test_training_can_be_resumed(run: Path) -> None:
     Trainer(load_config(run / "config.yaml"), run, resume=True, warn=silent).run()
     assert (run / "model" / "head.safetensors").read_bytes() == before
     assert json.loads((run / "model" / "head.json").read_text())["trained_on"]["all_classes"] is True
+
+
+def test_the_encoder_can_be_tuned(words_file: Path, tiny_encoder_folder: Path, tmp_path: Path) -> None:
+    settings = {**SMALL, "data": str(words_file), "encoder": str(tiny_encoder_folder), "tune": "full"}
+    more = {"stage2.episodes": 0, "stage1.encoder_learning_rate": 5e-3}
+    trainer = Trainer(load_config(overrides=settings | more), tmp_path / "run", warn=silent)
+    model = trainer.run()
+    held = LabelledVectors.of(trainer.task.corpus, trainer.task.base_texts.held_out, trainer.encode)
+    texts = [trainer.task.corpus.texts[row] for row, _ in trainer.task.base_texts.held_out]
+    labels = [trainer.task.base_classes[number] for _, number in trainer.task.base_texts.held_out]
+    accuracy = own_accuracy(model.method, held)
+    assert accuracy > 0.8  # frozen, this random encoder reaches 0.56
+    assert FewShotClassifier(tmp_path / "run").score(texts, labels) == pytest.approx(
+        accuracy
+    )  # the tuned encoder is kept
