@@ -15,6 +15,7 @@ MODULES = (
     "dmin.encoder.encoder",
     "dmin.encoder.opening",
     "dmin.files.names",
+    "dmin.labelling.suggestions",
     "dmin.routing.algorithm",
     "dmin.training.config",
 )

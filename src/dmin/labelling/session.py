@@ -54,10 +54,10 @@ class Session:
         seed: of the suggestions.
 
     Example:
-        >>> with Session(mails, "mails.session.jsonl") as session:
-        ...     while (question := session.next()) is not None:
-        ...         session.answer(input(f"{question.text} ({question.reason})? "))
-        ...     session.save("my-classifier")
+        with Session(mails, "mails.session.jsonl") as session:
+            while (question := session.next()) is not None:
+                session.answer(input(f"{question.text} ({question.reason})? "))
+            session.save("my-classifier")
     """
 
     def __init__(
