@@ -72,7 +72,12 @@ def one_line(error: BaseException | str, most: int = 300) -> str:
 
 def _message(text: str) -> str:
     """A message that quotes what users gave: without control characters, long words cut so that what follows is seen."""
-    return _LONG_WORD.sub(lambda word: f"{word[0][:100]} ... {word[0][-50:]}", printable(text, keep="\n\t"))
+    return without_long_words(printable(text, keep="\n\t"))
+
+
+def without_long_words(text: str) -> str:
+    """The text with words of hundreds of characters cut in the middle."""
+    return _LONG_WORD.sub(lambda word: f"{word[0][:100]} ... {word[0][-50:]}", text)
 
 
 def printable(value: object, keep: str = "") -> str:

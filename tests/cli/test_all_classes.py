@@ -79,7 +79,7 @@ def test_errors_say_the_way_out(
     monkeypatch.chdir(tmp_path)
     if "mine" in arguments:
         data = ["--data", str(words_file), "--encoder", str(tiny_encoder_folder), "--out", "mine"]
-        assert run(["train", *data, *SETTINGS.split(), "--episodes", "0"]) == 0
+        assert run(["train", *data, *SETTINGS.replace("--episodes 10", "--set stage2.episodes=0").split()]) == 0
         capsys.readouterr()
     assert run(arguments) == 2
     assert message in capsys.readouterr().err

@@ -52,7 +52,7 @@ def test_prints_and_writes_what_was_measured(
     lines = [json.loads(line) for line in (out / "predictions.jsonl").read_text().splitlines()]
     assert [line["label"] for line in lines] == ["refund", "parcel", "chess", None, None]
     assert all(line["answer"] == line["label"] for line in lines[:2]) and all(line["refused"] for line in lines[2:])
-    assert run([*arguments, "--keep-base", "--no-names"]) == 0
+    assert run([*arguments, "--model", "dmin-plus", "--keep-base", "--no-names"]) == 0
     assert "texts of base classes" in capsys.readouterr().out
 
 
@@ -104,7 +104,7 @@ def test_the_page_shows_the_wrong_texts_with_the_examples_that_decided(files: tu
         (["--target-precision", "95"], "--target-precision 95.0: above 0 and at most 1"),
         (["--target-precision", "0.9", "--reject", "0.1"], "leave out --reject"),
         (["--device", "foo"], "no such device: 'foo'"),
-        (["--device", "cuda:77"], "device 'cuda:77' is not there on this machine"),
+        (["--model", "nearest", "--device", "cuda:77"], "device 'cuda:77' is not there on this machine"),
         (["--test", "gone.jsonl"], "no such file: gone.jsonl"),
         (["--model", "nowhere"], "no such run or model folder"),
         (["--way", "5"], "no such option '--way'"),

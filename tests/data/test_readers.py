@@ -105,7 +105,7 @@ def test_load_examples_reads_what_the_commands_read(tmp_path: Path) -> None:
     assert dmin.load_examples(path, text_column="ticket", label_column="intent") == expected
     with pytest.warns(UserWarning, match="read from the column '(ticket|intent)'"):
         assert dmin.load_examples(path) == expected
-    assert dir(dmin) == ["FewShotClassifier", "__version__", "load_examples"]
+    assert dir(dmin) == ["FewShotClassifier", "__version__", "load_examples", "suggest"]
 
 
 @pytest.mark.parametrize("encoding", ["windows-1252", "utf-16", "latin-1"])

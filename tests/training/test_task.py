@@ -73,8 +73,8 @@ def test_small_classes_and_narrow_validation_are_said(settings: dict[str, Any], 
 
 
 def test_columns_of_other_names_are_given_by_settings(settings: dict[str, Any], words_file: Path) -> None:
-    words_file.write_text(words_file.read_text().replace("text,label", "utterance,intent", 1))
-    with pytest.raises(DataError, match="utterance, intent"):
+    words_file.write_text(words_file.read_text().replace("text,label", "said,kind", 1))
+    with pytest.raises(DataError, match="said, kind"):
         prepare_task(load_config(overrides=settings), silent)
-    renamed = {**settings, "text_column": "utterance", "label_column": "intent"}
+    renamed = {**settings, "text_column": "said", "label_column": "kind"}
     assert prepare_task(load_config(overrides=renamed), silent).corpus.name == "words"

@@ -96,7 +96,7 @@ class Explanation:
             lines.append(f"  runner-up: {printable(self.runner_up)} ({self.runner_up_score:.3f})")
         for share in self.examples:
             kind = "name" if share.is_name else "example"
-            kind += f" of {share.label}" if share.label not in (None, self.nearest) else ""
+            kind += f" of {printable(share.label)}" if share.label not in (None, self.nearest) else ""
             alone = "" if math.isnan(share.without) else f"   (without it: {share.without:.3f})"
             lines.append(f"  {_share(share.share)}  {kind}: {printable(share.text)}{alone}")
         if self.memory:

@@ -182,14 +182,15 @@ class State:
     def unreadable(self, X: Sequence[Any]) -> NDArray[np.bool_]:  # noqa: N803
         """Which texts the encoder cannot read, for example in another script, [L]; warns of them once per encoder."""
         encoder = self.model.encoder
-        if encoder is None or not len(X):
-            return np.zeros(len(X), dtype=bool)
-        found = np.array(encoder.unreadable(list(X))) >= UNREADABLE
+        if encoder is None or self.settings.precomputed:
+            return np.zeros(len(X) if hasattr(X, "__len__") else len(np.asarray(X)), dtype=bool)
+        texts = list(X)
+        found = np.array(encoder.unreadable(texts) if texts else [], dtype=float) >= UNREADABLE
         if found.any() and encoder.name not in _WARNED:
             _WARNED.add(encoder.name)
-            text = X[int(found.argmax())]
+            text = texts[int(found.argmax())]
             warnings.warn(
-                f"the encoder {encoder.name!r} cannot read {int(found.sum())} of {len(X)} texts, like {text[:40]!r}: "
+                f"the encoder {encoder.name!r} cannot read {int(found.sum())} of {len(texts)} texts, like {text[:40]!r}: "
                 'answers to them mean little; use another encoder (encoder="...") for other scripts. Said once',
                 stacklevel=4,
             )

@@ -29,7 +29,7 @@ from dmin.cli.plugins import HELP, ListsMethods, plugins_first, use_plugins
 from dmin.cli.serve import serve
 from dmin.cli.suggest import suggest
 from dmin.cli.train import train
-from dmin.errors import DminError, TrainingInterruptedError, nearest_name, one_line
+from dmin.errors import DminError, TrainingInterruptedError, nearest_name, one_line, without_long_words
 
 # Typer carries its own copy of click in some versions: its base class of usage errors is found through typer.
 ClickError: type[Any] = typer.BadParameter.__mro__[2]
@@ -150,7 +150,7 @@ def calm_threads() -> None:
 
 
 def _complain(message: str) -> int:
-    typer.echo("error: " + one_line(message, LONGEST_MESSAGE), err=True)
+    typer.echo("error: " + one_line(without_long_words(message), LONGEST_MESSAGE), err=True)
     return 2
 
 

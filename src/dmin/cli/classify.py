@@ -76,7 +76,7 @@ def classify(
     device: options.Device = None,
     backend: options.Backend = "auto",
 ) -> None:
-    """Classify texts from a few examples per class, without training.
+    """Classify texts from a few examples per class.
 
     Texts on the command line print label, score and text. Files get the columns label, score and probability (where
     asked for, also top_k and because) beside their own; rows keep their order.

@@ -34,7 +34,7 @@ def label(
     seed: options.PileSeed = 0,
     most: options.PileMost = 200_000,
 ) -> None:
-    """Label a pile: it suggests a text, you press a key, it learns at once.
+    """Label a pile of texts, one key for each, learning at once.
 
     Each answer is on the disk before the next text is shown; the same command continues an interrupted session. At the end
     examples.yaml and a saved classifier are written.

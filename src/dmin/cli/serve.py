@@ -7,13 +7,21 @@ from typing import Any
 
 import typer
 
+from dmin.cli import options
 from dmin.errors import ConfigError
 
 STORE = "runs/serve/store.sqlite"
 _STORE_HELP = "A file (SQLite), or postgresql://user:password@host/database."
 
 serve = typer.Typer(help="Serve a classifier over HTTP, with a page.", invoke_without_command=True)
-keys = typer.Typer(help="Make, list and revoke keys.", no_args_is_help=True)
+KEYS_HELP = """Make, list and revoke the keys of a store.
+
+\b
+Examples:
+  dmin serve keys create website
+  dmin serve keys list
+"""
+keys = typer.Typer(help=KEYS_HELP, no_args_is_help=True)
 serve.add_typer(keys, name="keys")
 
 
@@ -29,7 +37,7 @@ def start(
     port: int = typer.Option(8765, help="The port; 0 takes a free one."),
     model: str = typer.Option("default", help="default, nearest, the folder of a run, or a Hugging Face id."),
     encoder: str | None = typer.Option(None, help="Another encoder, with nearest prototypes."),
-    backend: str = typer.Option("torch", help="What encodes: torch, onnx or onnx-int8 (faster on a CPU)."),
+    backend: options.Backend = "auto",
     workers: int = typer.Option(0, help="Batches worked on side by side, one core each; 0 takes all cores."),
     batch: int = typer.Option(32, help="Texts of one encoder batch, at most."),
     queue: int = typer.Option(2048, help="Texts that may wait; more are answered with 503."),
@@ -41,9 +49,9 @@ def start(
     """Serve a classifier over HTTP, with a page.
 
     \b
-    dmin serve --examples intents.yaml
-    dmin serve --store postgresql://dmin@localhost/dmin --host 0.0.0.0
-    dmin serve keys create website --role read --collection default
+    Examples:
+      dmin serve --examples intents.yaml
+      dmin serve --store postgresql://dmin@localhost/dmin --host 0.0.0.0
     """
     if context.invoked_subcommand is not None:
         return
@@ -109,7 +117,14 @@ def backup(
     target: Path = typer.Argument(..., metavar="FILE", help="The copy; it must not exist yet."),
     store: str = typer.Option(STORE, envvar="DMIN_STORE", help=_STORE_HELP),
 ) -> None:
-    """Copy an SQLite store as of one moment, also while the service runs; `dmin serve --store FILE` serves the copy."""
+    """Copy an SQLite store as of one moment, also while the service runs.
+
+    The copy is a store: dmin serve --store FILE serves it.
+
+    \b
+    Examples:
+      dmin serve backup monday.sqlite
+    """
     size = _server("backup").back_up(store, target)
     typer.echo(f"{size:,} bytes written: {target}")
 

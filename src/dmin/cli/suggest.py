@@ -32,7 +32,9 @@ def suggest(
     most: options.PileMost = 200_000,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
 ) -> None:
-    """Suggest the texts whose label is worth most now, each with the reason.
+    """Suggest the texts whose label is worth most now.
+
+    Each comes with the reason.
 
     Without --examples the suggestions cover the pile; with it, they are texts that the classes are unsure of, do not cover,
     or that look like a new class.

@@ -53,7 +53,7 @@ def train(
     overwrite: Annotated[bool, typer.Option(help="Replace a run that is in the folder.")] = False,
     show_settings: Annotated[bool, typer.Option(help="Print the settings as YAML and stop.")] = False,
 ) -> None:
-    """Train a model: of classes that come later, or of your own (--all-classes).
+    """Train a model: for classes to come, or (--all-classes) your own.
 
     Without --all-classes some classes are held back for evaluation: the model is for classes that will come with a few
     examples each. With --all-classes it answers the classes of the data at once.

@@ -65,6 +65,11 @@ def open_encoder(
         return Encoder(
             name, pooling=pooling, max_length=max_length, device=device, backend=backend, long_texts=long_texts or "cut"
         )
+    if device not in (None, "cpu"):
+        raise ConfigError(
+            f"no such device: {device!r} for the encoder {carried.name!r}, which computes on the CPU; leave it out, or use "
+            "the encoder 'minilm'"
+        )
     if backend not in (AUTO, "onnx") and carried.kind == "onnx":
         raise ConfigError(f"backend {backend!r}: the encoder {carried.name!r} computes on ONNX Runtime; leave it out")
     return _open_carried(carried, pooling, max_length, long_texts)

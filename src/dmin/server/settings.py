@@ -55,7 +55,7 @@ class Settings:
     port: int = DEFAULT_PORT
     model: str = "default"
     encoder: str | None = None
-    backend: str = "torch"
+    backend: str = "auto"
     workers: int = 0
     batch: int = 32
     log_texts: bool = False
