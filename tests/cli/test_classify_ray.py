@@ -30,7 +30,7 @@ def mails(tmp_path: Path) -> Path:
     folder = tmp_path / "mails"
     folder.mkdir()
     for number, texts in enumerate((["money back please", "my order is late"], ["where is it", ""])):
-        lines = [json.dumps({"id": place, "body": text}) + "\n" for place, text in enumerate(texts)]
+        lines = [json.dumps({"id": place, "said": text}) + "\n" for place, text in enumerate(texts)]
         (folder / f"{number}.jsonl").write_text("".join(lines))
     return folder
 
@@ -38,7 +38,7 @@ def mails(tmp_path: Path) -> Path:
 def test_a_folder_is_answered_like_its_files_one_by_one(examples: str, mails: Path, tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="bulk scoring on Ray needs an extra: pip install 'dmin[ray]'")
     output = tmp_path / "answers"
-    more = ["--examples", examples, "--input", str(mails / "*.jsonl"), "--output", str(output), "--text-column", "body"]
+    more = ["--examples", examples, "--input", str(mails / "*.jsonl"), "--output", str(output), "--text-column", "said"]
     command = [sys.executable, "-m", "dmin", *ARGUMENTS, *more, "--workers", "1", "--top-k", "2"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     done = subprocess.run(
@@ -49,7 +49,7 @@ def test_a_folder_is_answered_like_its_files_one_by_one(examples: str, mails: Pa
     for path in mails.iterdir():
         one = tmp_path / path.name
         alone = ["classify", "--examples", examples, "--input", str(path), "--output", str(one)]
-        assert run([*alone, "--text-column", "body", "--top-k", "2"]) == 0
+        assert run([*alone, "--text-column", "said", "--top-k", "2"]) == 0
         assert (output / path.name).read_text() == one.read_text()
 
 
@@ -57,7 +57,7 @@ def test_a_folder_is_answered_like_its_files_one_by_one(examples: str, mails: Pa
     ("more", "message"),
     [
         (["--input", "{mails}/*.csv", "--output", "{tmp}/out"], "no file matches"),
-        (["--input", "{mails}", "--output", "{tmp}/out"], "no column 'text'; it has id, body"),
+        (["--input", "{mails}", "--output", "{tmp}/out"], "no column 'text'; it has id, said"),
         (["--input", "{mails}", "--output", "{mails}"], "lies among the inputs"),
         (["--input", "{mails}", "--output", "{tmp}/out", "--workers", "0"], "--workers 0: at least 1"),
         (["--input", "{mails}"], "--engine ray needs --input with a folder, pattern or file, and --output"),

@@ -180,7 +180,7 @@ def test_the_work_grows_with_the_jobs_and_not_with_their_square(
 
     count("dmin.evaluation.comparison_plan.load_config")
     count("dmin.evaluation.comparison_plan.file_digest")
-    count("dmin.evaluation.comparison.read_json")
+    count("dmin.evaluation.comparison.read_document")
     count("dmin.evaluation.comparison.write_json")
     count("dmin.evaluation.comparison.open_corpus")
     count("dmin.evaluation.tables.paired_test")
@@ -198,7 +198,7 @@ def test_the_work_grows_with_the_jobs_and_not_with_their_square(
         assert comparison.missing() == [] and len(comparison.results()) == 8
         assert written == ([2, 4, 6, 8] if time == 0 else [])
         expected = {"load_config": 8, "file_digest": 1, "open_corpus": 1}
-        expected |= {"write_json": 8} if time == 0 else {"read_json": 8}
+        expected |= {"write_json": 8} if time == 0 else {"read_document": 8}
         tests = calls.pop("paired_test", 0)  # two per pair of rows and setting, fewer where rows are equal
         assert calls == expected and tests <= 8
         calls.clear()

@@ -12,6 +12,7 @@ from transformers import AutoModel
 
 from dmin.encoder import Encoder
 from dmin.errors import ConfigError, DminError, ModelError
+from dmin.files import write_manifest
 from dmin.model import load_model
 from dmin.training import Trainer, load_config
 from dmin.training.checkpoint import CheckpointStore
@@ -47,7 +48,7 @@ def test_a_run_folder_holds_what_it_promises(settings: dict[str, Any], tmp_path:
     assert {line["stage"] for line in metrics} == {1, 2} and any("loss" in line for line in metrics)
     AutoModel.from_pretrained(out / "model")
     head = json.loads((out / "model" / "head.json").read_text())
-    assert head["format"] == 1 and len(head["base_classes"]) == 5 and head["calibration"] is None
+    assert head["format"] == 2 and len(head["base_classes"]) == 5 and head["calibration"] is None
     loaded = load_model(out)
     assert loaded.info == model.info
     width = 48 if tune == "none" else 24  # two layers of a frozen encoder
@@ -56,7 +57,7 @@ def test_a_run_folder_holds_what_it_promises(settings: dict[str, Any], tmp_path:
         assert torch.equal(loaded.method(support, query), model.method(support, query))
     texts = ["guitar song", "boat and tide"]
     assert torch.allclose(*(torch.from_numpy(m.encoder.encode(texts)) for m in (loaded, model)), atol=1e-6)
-    newest = CheckpointStore(out / "checkpoints", silent).latest()
+    newest = CheckpointStore(out / "checkpoints", silent, load_config(out / "config.yaml").digest).latest()
     assert newest is not None
     learned = {name for name in newest.weights if name.startswith("encoder.")}
     start = Encoder(settings["encoder"], device="cpu").network.backbone.state_dict()
@@ -133,6 +134,7 @@ def test_a_head_is_refused_with_another_encoder(settings: dict[str, Any], tmp_pa
     with torch.no_grad():
         next(other.parameters()).add_(0.5)
     other.save_pretrained(out / "model")
+    write_manifest(out / "model", "model")
     with pytest.raises(ModelError, match="another encoder"):
         load_model(out)
 

@@ -41,7 +41,7 @@ def test_two_processes_with_n_make_the_update_of_one_with_twice_n(
 ) -> None:
     """Gradients are compared, not weights: AdamW divides by their size and would blow up rounding near zero."""
     epochs, episodes = ("1", "0") if stage == 1 else ("0", "4")
-    common = ("--tune", tune, "--episodes", episodes, "--set", f"stage1.epochs={epochs}")
+    common = ("--tune", tune, "--set", f"stage2.episodes={episodes}", "--set", f"stage1.epochs={epochs}")
     one = command(words_file, still_encoder, tmp_path / "one", *common, "--batch", "4", "--set", "stage1.batch=56")
     two = command(words_file, still_encoder, tmp_path / "two", *common, "--batch", "2", "--set", "stage1.batch=28")
     code, _, errors = run(one)

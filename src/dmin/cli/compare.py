@@ -72,7 +72,7 @@ def compare(
 
     given = {"tune": tune, "encoder": encoder, "stage2.episodes": train_episodes}
     base = _settings(given | file_settings(text_column, label_column, encoding), settings, preset)
-    sets = split_names(data or "") or [base.data]
+    sets = split_names(data) if data else [base.data]
     rows = standard_rows(listed(methods))
     if reference != "dmin" and reference not in {row.name for row in rows}:
         raise unknown_name("--reference", reference, [row.name for row in rows])

@@ -33,7 +33,7 @@ NEW_EXAMPLES = (
     "I would like gift paper and a greeting card",
 )
 NEW_CLASS_TEXT = "could you tie a ribbon around it, it is a surprise for my niece"
-OUTSIDE_TEXTS = ("who won the football match yesterday", "what is the boiling point of nitrogen")
+OUTSIDE_TEXTS = ("tell me a joke about penguins", "what is the capital of Mongolia")
 UNKNOWN = "none of these"
 EXAMPLES_PER_CLASS = 5
 WAYS, SHOTS = (5, 10), (1, 5)
@@ -99,7 +99,7 @@ def tell(corpus: Corpus, classes: tuple[str, ...]) -> list[Chapter]:
         _measure(classifier, rest),
         *_adapt(classifier, rest),
         _add(classifier),
-        _refuse(classifier),
+        _refuse(classifier, rest, [every[label][0] for label in corpus.classes if label not in classes]),
         _explain(classifier),
     ]
 
@@ -154,11 +154,16 @@ def _add(classifier: FewShotClassifier) -> Chapter:
     return chapter
 
 
-def _refuse(classifier: FewShotClassifier) -> Chapter:
+def _refuse(classifier: FewShotClassifier, rest: Corpus, outside: list[str]) -> Chapter:
     chapter = Chapter('Out-of-scope texts are refused (reject="auto", a threshold learned from the examples)')
     classifier.set_params(reject="auto")
     for text, found in zip(OUTSIDE_TEXTS, classifier.answer(OUTSIDE_TEXTS), strict=True):
         chapter.say(f"“{text}” -> {found.label} (highest cosine {found.score:.2f})")
+    refused = [sum(found.refused for found in classifier.answer(texts)) for texts in (outside, list(rest.texts))]
+    chapter.say(
+        f"refused: {refused[0]} of {len(outside)} texts of other classes, {refused[1]} of {len(rest.texts)} of these "
+        "(related requests: harder than the two above)"
+    )
     return chapter
 
 
