@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from pathlib import Path
 from urllib.parse import urlparse
 
 from dmin.errors import ModelError, one_line
 
+_PART = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,95}"  # of an id, as the hub allows it
 _PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 
 
@@ -29,8 +31,12 @@ def hub_reachable(timeout: float = 5.0) -> bool:
 
 def is_hub_id(name: str | Path) -> bool:
     """True for a name of the form `owner/name` that cannot be meant as a path of this machine."""
-    text = str(name)
-    return text.count("/") == 1 and not text.startswith((".", "/", "~")) and not text.endswith("/")
+    return re.fullmatch(rf"{_PART}/{_PART}", str(name)) is not None
+
+
+def may_be_encoder_id(name: str) -> bool:
+    """True for the form of an encoder's id: `owner/name`, or one of the old names without an owner."""
+    return re.fullmatch(rf"{_PART}(/{_PART})?", name) is not None
 
 
 def fetch_folder(identifier: str, marker: str = "head.json") -> Path:

@@ -153,7 +153,7 @@ class Encoder:
             for batch in self._batches(rows, show_progress):
                 try:
                     vectors[batch] = self.network([rows[index] for index in batch]).float().cpu().numpy()
-                except (IndexError, ValueError) as error:
+                except (IndexError, ValueError, RuntimeError) as error:
                     raise ModelError(
                         f"the encoder {self.name!r}: tokenizer and weights do not fit each other: {one_line(error)}"
                     ) from error

@@ -15,7 +15,7 @@ from typing import Any, Literal, cast, get_args
 from dmin.encoder.carriers import NAMES, carried_folder
 from dmin.errors import ConfigError, DataError, ModelError, nearest_name, one_line
 from dmin.files import check_finite, home_cache, read_json, short, user_path
-from dmin.hub import hub_reachable
+from dmin.hub import hub_reachable, may_be_encoder_id
 
 Pooling = Literal["cls", "mean", "layers"]
 CACHE_VARIABLE = "DMIN_CACHE"
@@ -65,7 +65,7 @@ def resolve(name: str) -> tuple[str, bool]:
     if path.is_dir():
         _check_folder(path)
         return str(path), True
-    if path.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
+    if not may_be_encoder_id(name):
         raise ModelError(f"no such encoder folder: {name}")
     return name, False
 
