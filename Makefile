@@ -29,14 +29,13 @@ $(VENV)/created:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-# Exact files, known by their SHA-256. A build of torch that needs more on this machine than the lock names (CUDA) gets it by
-# version. With TORCH= the digests cannot hold: versions only.
+# torch goes first and by its version alone, because its build depends on the machine (CPU, CUDA). All the rest are exact
+# files, known by their SHA-256. With TORCH= the digests cannot hold: versions only.
 $(VENV)/installed: pyproject.toml requirements.lock $(VENV)/created
 ifeq ($(TORCH),)
+	$(BIN)/python -m pip install --quiet $(shell grep '^torch==' constraints.txt)
 	$(BIN)/python -m pip install --quiet --require-hashes --no-deps --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
-	@$(BIN)/python -m pip check --quiet || { echo "torch needs more here than the lock names: added by version, without digests"; \
-		$(BIN)/python -m pip install --quiet --constraint constraints.txt $(shell grep '^torch==' constraints.txt); }
 else
 	@echo "TORCH=$(TORCH): installing by version, without digests"
 	@grep -v '^torch==' constraints.txt > $(VENV)/constraints.txt
