@@ -192,7 +192,8 @@ slow.go.set()
 classifier = FewShotClassifier(encoder=slow, use_names=False).fit(EXAMPLES)
 slow.go.clear()
 slow.begun.clear()
-threading.Thread(target=classifier.add_class, args=("slow", ["sss"]), daemon=True).start()
+worker = threading.Thread(target=classifier.add_class, args=("slow", ["sss"]), daemon=True)
+worker.start()
 assert slow.begun.wait(60)
 child = os.fork()
 if child == 0:
@@ -203,6 +204,7 @@ if child == 0:
     os._exit(0 if classifier.classes_.tolist() == [*EXAMPLES, "new"] else 1)
 _, status = os.waitpid(child, 0)
 slow.go.set()
+worker.join(60)  # (torch aborts a process that ends while a thread is inside of it)
 sys.exit(os.waitstatus_to_exitcode(status))
 """
 

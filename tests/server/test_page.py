@@ -111,9 +111,11 @@ def test_a_dropped_csv_becomes_classes(live: Live, visit: Callable[..., Page], t
     page = visit(live)
     page.click("#tab-examples")
     page.set_input_files("#file-examples", file)
+    expect(page.locator("#notice")).to_contain_text("imported 2 examples")
     expect(page.locator("#classes")).to_contain_text("sea")
-    file.write_text("text,label\nonly one column\n")
-    page.set_input_files("#file-examples", file)
+    bad = tmp_path / "bad.csv"
+    bad.write_text("text,label\nonly one column\n")
+    page.set_input_files("#file-examples", bad)
     expect(page.locator("#notice")).to_contain_text("1 columns, not 2")
     page.locator("#classes summary", has_text="sea").click()
     page.locator("#classes li ul li", has_text="sand tide").get_by_role("button").click()
