@@ -6,7 +6,7 @@ WORKDIR /build
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src src
 # torch first and alone, from the index of CPU builds: the usual one brings gigabytes of CUDA.
-RUN /opt/dmin/bin/pip install --index-url https://download.pytorch.org/whl/cpu "$(grep '^torch==' constraints.txt)" \
+RUN /opt/dmin/bin/pip install "$(grep '^torch==' constraints.txt)" \
  && /opt/dmin/bin/pip install --constraint constraints.txt '.[serve]'
 
 FROM python:3.11-slim
