@@ -1,11 +1,11 @@
-# The service as a small image: CPU build of torch, no compiler, not root. `docker build -t dmin .`
+# The service as an image: no compiler, not root. `docker build -t dmin .`
 FROM python:3.11-slim AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 RUN python -m venv /opt/dmin
 WORKDIR /build
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src src
-# torch first and alone, from the index of CPU builds: the usual one brings gigabytes of CUDA.
+# torch first and alone, from wherever pip is set up to look: an index of CPU builds saves gigabytes of CUDA.
 RUN /opt/dmin/bin/pip install "$(grep '^torch==' constraints.txt)" \
  && /opt/dmin/bin/pip install --constraint constraints.txt '.[serve]'
 
