@@ -5,9 +5,8 @@ RUN python -m venv /opt/dmin
 WORKDIR /build
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src src
-# torch first and alone, from wherever pip is set up to look: an index of CPU builds saves gigabytes of CUDA.
-RUN /opt/dmin/bin/pip install "$(grep '^torch==' constraints.txt)" \
- && /opt/dmin/bin/pip install --constraint constraints.txt '.[serve]'
+# The default classifier needs no torch. A trained model does: '.[serve,train]' (an index of CPU builds saves gigabytes of CUDA).
+RUN /opt/dmin/bin/pip install --constraint constraints.txt '.[serve]'
 
 FROM python:3.11-slim
 COPY --from=build /opt/dmin /opt/dmin

@@ -40,7 +40,7 @@ else
 	@echo "TORCH=$(TORCH): installing by version, without digests"
 	@grep -v '^torch==' constraints.txt > $(VENV)/constraints.txt
 	$(BIN)/python -m pip install --quiet $(TORCH)
-	$(BIN)/python -m pip install --quiet --constraint $(VENV)/constraints.txt --editable '.[serve]'
+	$(BIN)/python -m pip install --quiet --constraint $(VENV)/constraints.txt --editable '.[serve,train]'
 endif
 	@touch $@
 
@@ -84,8 +84,8 @@ docs: $(VENV)/developed
 	$(BIN)/mkdocs build --strict
 
 release-check: $(VENV)/developed
-	$(BIN)/python -m tools.release_check $(if $(TORCH),--torch "$(TORCH)")
+	$(BIN)/python -m tools.release_check
 
 clean:
-	rm -rf $(VENV) .venv-peers .venv-peers-fastfit site dist runs/demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-peers .venv-peers-fastfit .venv-peers-bertopic site dist runs/demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +

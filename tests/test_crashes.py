@@ -1,4 +1,4 @@
-"""The crash matrix: training and classifying are killed at points where they change the disk, and go on.
+"""The crash matrix: training, classifying and labelling are killed at points where they change the disk, and go on.
 
 With the kills of `tests/files/test_folder.py` and `tests/classifier/test_saves.py`, 200 under DMIN_STRESS=1, a tenth in CI.
 """
@@ -115,3 +115,49 @@ def test_a_killed_classification_goes_on_to_the_same_bytes(forks: Forks, tmp_pat
             classify(f"kill{point}", "--resume")
         assert answers.read_bytes() == expected, f"killed at call {point} of {total}"
     assert unfinished
+
+
+# One labelling session in a child: `sys.argv` holds the cache, the keys, where the output goes, then the command.
+LABEL = """
+os.environ["DMIN_CACHE"] = sys.argv[1]
+sys.stdin, sys.stdout = open(sys.argv[2]), open(sys.argv[3], "a", buffering=1)
+start()
+code = dmin.cli.app.run(sys.argv[4:])
+assert code == 0, code
+"""
+
+
+def test_a_killed_labelling_session_loses_no_answer_and_goes_on(forks: Forks, tmp_path: Path) -> None:
+    """What was shown as answered is in the journal after a kill; the same command then ends with a saved classifier."""
+    texts = [f"{word} number {number}" for word in ("parcel", "refund", "password") for number in ("one", "two", "six")]
+    (tmp_path / "pile.txt").write_text("\n".join(texts) + "\n")
+
+    def label(name: str, skipped: int = 0, at: int = 0) -> int:
+        out = tmp_path / name
+        out.mkdir(exist_ok=True)
+        (out / "keys.txt").write_text("".join(f"n\nclass {number % 3}\n" for number in range(skipped, 6)) + "q\n")
+        words = ["label", "--input", tmp_path / "pile.txt", "--out", out / "session"]
+        places = [out / "cache", out / "keys.txt", out / "shown.txt"]
+        return forks.run(LABEL, [*map(str, places), *map(str, words)], at)
+
+    def answers(name: str) -> list[tuple[str, str]]:
+        path = tmp_path / name / "session" / "session.jsonl"
+        lines = path.read_text().splitlines(keepends=True)[1:] if path.is_file() else []
+        found = [json.loads(line) for line in lines if line.endswith("\n")]
+        return [(entry["text"], entry["label"]) for entry in found]
+
+    total = label("whole")
+    assert [name for _, name in answers("whole")] == [f"class {number % 3}" for number in range(6)]
+    for point in spread(total, 14 if STRESS else 4):
+        name = f"kill{point}"
+        assert label(name, at=point) == -1
+        shown = (tmp_path / name / "shown.txt").read_text().count("  -> ")
+        kept = answers(name)
+        assert shown <= len(kept) <= shown + 1, f"killed at call {point} of {total}"
+        label(name, skipped=len(kept))
+        assert answers(name)[: len(kept)] == kept and len(answers(name)) == 6
+        saved = FewShotClassifier.load(tmp_path / name / "session" / "classifier")
+        assert sorted(saved.classes_) == ["class 0", "class 1", "class 2"]
+        assert sorted(text for rows in saved.examples_.values() for text in rows) == sorted(
+            text for text, _ in answers(name)
+        )

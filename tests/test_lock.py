@@ -23,7 +23,7 @@ def test_locked_versions_are_those_of_the_constraints_and_carry_digests() -> Non
 def test_locks_hold_all_that_the_package_needs() -> None:
     core, both = read_pins_of(LOCKS[0]), read_pins_of(LOCKS[0]) | read_pins_of(LOCKS[1])
     of_torch = needed("torch")  # its build on this machine may need more, like CUDA
-    assert needed("dmin[serve]", "hatchling", "editables") - {"dmin"} - of_torch == core - of_torch
+    assert needed("dmin[serve,train]", "hatchling", "editables") - {"dmin"} - of_torch == core - of_torch
     assert needed("dmin[dev]") - {"dmin"} - of_torch <= both
 
 

@@ -52,6 +52,7 @@ def test_an_example_that_fails_or_prints_something_else_ends_the_check(tmp_path:
         run_example(python, "raise ValueError\n", tmp_path)
 
 
+@pytest.mark.slow
 def test_the_example_of_the_readme_prints_what_it_promises(tmp_path: Path) -> None:
     code = python_example((ROOT / "README.md").read_text(encoding="utf-8"))
     promised = promised_lines(code)
@@ -82,6 +83,7 @@ def test_the_hooks_call_the_tools_of_make_lint() -> None:
     assert called == {".venv/bin/ruff", ".venv/bin/lint-imports", ".venv/bin/mypy"}
 
 
+@pytest.mark.slow
 def test_the_bill_of_materials_names_every_locked_package(tmp_path: Path) -> None:
     path = bill_of_materials(tmp_path, "0.0")
     named = {part["name"]: part["version"] for part in json.loads(path.read_text())["components"]}

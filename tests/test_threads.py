@@ -10,7 +10,8 @@ import threading
 import pytest
 import torch
 
-from dmin.threads import one_thread
+from dmin.encoder.text_encoder import usable_threads
+from dmin.threads import compute_alone, one_thread
 
 
 def test_threads_come_back() -> None:
@@ -79,3 +80,19 @@ def test_one_text_costs_no_more_than_on_one_thread() -> None:
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("OMP_", "GOMP_", "MKL_"))}
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=clean, capture_output=True, text=True, check=True)
     assert float(done.stdout) < 2.0
+
+
+def test_a_thread_that_computes_alone_starts_no_threads_for_an_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
+    found: list[int] = []
+
+    def work() -> None:
+        found.append(usable_threads())
+        compute_alone()
+        found.append(usable_threads())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [3, 1] and usable_threads() == 3  # only that thread

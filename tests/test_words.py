@@ -21,7 +21,14 @@ AVOIDED = {
 }
 PAGES = sorted(
     path
-    for pattern in ("*.md", "docs/**/*.md", "examples/**/*.ipynb", "src/dmin/**/*.py", "src/dmin/**/*.md")
+    for pattern in (
+        "*.md",
+        "docs/**/*.md",
+        "examples/**/*.ipynb",
+        "src/dmin/**/*.py",
+        "src/dmin/**/*.md",
+        "reproduce/**/*.md",
+    )
     for path in ROOT.glob(pattern)
 )
 

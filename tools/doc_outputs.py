@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -66,7 +66,7 @@ def steps(body: str) -> list[Step]:
 
 def prepare(folder: Path) -> None:
     """Write the files that the pages speak of."""
-    from dmin.data import load_corpus
+    from dmin.data import load_corpus, seeded_split
 
     for name in ("intents.yaml", "mails.csv"):
         shutil.copy(ROOT / "examples/inbox" / name, folder)
@@ -83,6 +83,10 @@ def prepare(folder: Path) -> None:
     first = {"train": list(split.train), "valid": list(split.valid), "test": list(split.test)}
     small = {**first, "train": list(split.train)[:20]}
     (folder / "mine/class_splits.json").write_text(json.dumps({"first": first, "small": small}), encoding="utf-8")
+    (folder / "three").mkdir()
+    shutil.copy(folder / "mine/texts.jsonl", folder / "three")
+    drawn = {f"seed{seed}": asdict(seeded_split(starter.classes, seed)) for seed in (1, 2, 3)}
+    (folder / "three/class_splits.json").write_text(json.dumps(drawn), encoding="utf-8")
 
 
 class Shell:

@@ -2,9 +2,10 @@
 
     python -m tools.lock
 
-`requirements.lock` holds what the package needs, `requirements-dev.lock` what development needs besides. Which package
-needs which is read from the environment that runs this: run it in `.venv`, after `make lint`. The digests come from
-wherever pip is set up to look; the locks name no such place. `make` installs by them with --require-hashes.
+`requirements.lock` holds what the package, its service and its training need, `requirements-dev.lock` what development
+needs besides. Which package needs which is read from the environment that runs this: run it in `.venv`, after `make lint`.
+The digests come from wherever pip is set up to look; the locks name no such place. `make` installs by them with
+--require-hashes.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ def main() -> None:
     from pip._internal.commands.install import InstallCommand
 
     pins = read_pins()
-    core = needed("dmin[serve]", *BUILD) - {"dmin"}
+    core = needed("dmin[serve,train]", *BUILD) - {"dmin"}
     extra = needed("dmin[dev]") - core - {"dmin"}
     if missing := sorted((core | extra) - set(pins)):
         sys.exit(f"{CONSTRAINTS} has no version of: {', '.join(missing)}")

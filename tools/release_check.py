@@ -87,16 +87,12 @@ def check_contents(sdist: Path, wheel: Path) -> None:
         sys.exit(f"error: not in the distributions: {', '.join(lost)}")
 
 
-def clean_environment(folder: Path, wheel: Path, torch: str) -> Path:
+def clean_environment(folder: Path, wheel: Path) -> Path:
     """Install the wheel and its dependencies, and nothing else, into a new environment; return its Python."""
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
     pip = [str(python), "-m", "pip", "install", "--quiet"]
-    run([*pip, torch])  # first and alone, as in the Makefile
-    constraints = folder / "constraints.txt"
-    pinned = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    constraints.write_text("\n".join(line for line in pinned if not line.startswith("torch==")), encoding="utf-8")
-    run([*pip, "--constraint", str(constraints), str(wheel)])
+    run([*pip, "--constraint", str(ROOT / "constraints.txt"), str(wheel)])
     run([str(python), "-m", "pip", "check"])
     return python
 
@@ -127,16 +123,11 @@ def run_example(python: Path, code: str, folder: Path) -> str:
 
 def main() -> None:
     """Run all steps; the first that fails ends the check with code 1."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    pinned = re.search(r"^torch==.*$", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
-    parser.add_argument(
-        "--torch", default=pinned[0] if pinned else "torch", help="the torch to install, as pip takes it"
-    )
-    arguments = parser.parse_args()
+    argparse.ArgumentParser(description=__doc__).parse_args()
     sdist, wheel = build(ROOT / "dist")
     check_contents(sdist, wheel)
     with tempfile.TemporaryDirectory(prefix="release-check-") as name:
-        python = clean_environment(Path(name) / "venv", wheel, arguments.torch)
+        python = clean_environment(Path(name) / "venv", wheel)
         example = python_example((ROOT / "README.md").read_text(encoding="utf-8"))
         print(run_example(python, example, Path(name)), end="")
         version = run([str(python), "-I", "-m", "dmin", "--version"], cwd=name).strip()

@@ -1,13 +1,14 @@
-"""The number of torch threads: one is faster than two on small tensors."""
+"""The number of threads: one is faster than two on small tensors, and where several threads compute side by side."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 _LOCK = threading.Lock()
 _KNOWN = threading.local()  # threads whose own number torch has fixed
+_ALONE = threading.local()  # threads that compute by themselves
 _inside = 0  # blocks that are open, in all threads
 _outside = 0  # the number of threads before the first of them
 
@@ -46,3 +47,20 @@ def one_thread(wanted: bool = True) -> Iterator[None]:
             _inside -= 1
             if before != 1 or torch.get_num_threads() != before:
                 torch.set_num_threads(before)
+
+
+def compute_alone() -> None:
+    """Let the calling thread compute by itself from now on: it is one of several that share the processors.
+
+    torch, where it is installed, gets one thread here, and encoders start none of their own (`computes_alone`).
+    """
+    with suppress(ModuleNotFoundError):  # the default classifier does without it
+        import torch
+
+        torch.set_num_threads(1)
+    _ALONE.chosen = True
+
+
+def computes_alone() -> bool:
+    """Was `compute_alone` called in this thread?"""
+    return getattr(_ALONE, "chosen", False)

@@ -133,3 +133,11 @@ def test_two_commands_do_not_write_one_file(tmp_path: Path) -> None:
         "in.jsonl",
         "out.jsonl",
     ]
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_a_kill_before_anything_was_written_leaves_nothing_to_decide(tmp_path: Path, resume: bool) -> None:
+    """The part is made before the record that says what it was made with: empty and without one, it is no run's."""
+    (tmp_path / "out.jsonl.part").touch()
+    assert run(write_input(tmp_path / "in.jsonl", 3), tmp_path / "out.jsonl", resume=resume) == 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]

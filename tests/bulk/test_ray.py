@@ -123,7 +123,9 @@ def test_two_actors_answer_as_one_process_and_go_on_after_a_crash(cluster: None,
     assert "\n" not in str(said.value)
     assert contents(output) == expected and (output / "c.csv").stat().st_mtime_ns == kept
     (source / "f.csv").unlink()
-    assert classify_files(classifier, str(source / "**"), str(output)) == Outcome(0, 0, 5)
+    resumed: list[int] = []
+    again = classify_files(classifier, str(source / "**"), str(output), after_resume=resumed.append)
+    assert again == Outcome(0, 0, 5) and resumed == [total]
     assert not (output / "_dmin" / "scratch").exists()
 
 
@@ -246,3 +248,19 @@ def test_without_ray_one_line_says_what_to_install(tmp_path: Path, monkeypatch: 
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(ConfigError, match=r'--engine ray needs an extra: pip install "dmin\[ray\]"'):
         classify_files(quick(), str(tmp_path), str(tmp_path / "out"))
+
+
+def test_workers_answer_by_the_same_stages(here: list[str], tmp_path: Path) -> None:
+    examples = {label: list(texts[:5]) for label, texts in load_corpus("starter").examples.items()}
+    classifier = FewShotClassifier(encoder="cascade").fit(examples)
+    texts = [texts[6] for texts in load_corpus("starter").examples.values()]
+    stages = {answer.stage for answer in classifier.answer(texts)}
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("\n".join(texts))
+    classify_files(classifier, str(tmp_path / "in"), str(tmp_path / "out"))
+    found = [json.loads(line) for line in next((tmp_path / "out").glob("a*.jsonl")).read_text().splitlines()]
+    expected = answer_fields(classifier, texts, 1)
+    assert [{name: line[name] for name in ("label", "score")} for line in found] == [
+        {name: line[name] for name in ("label", "score")} for line in expected
+    ]
+    assert stages == {1, 2}

@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from dmin import FewShotClassifier
 from dmin.adaptive import Recipe
 from dmin.classifier import fitting
-from dmin.errors import ConfigError
+from dmin.errors import ConfigError, DataError
 from dmin.files import write_manifest
 from tests.classifier.common import EXAMPLES, letters
 
@@ -182,6 +182,28 @@ def test_unlabelled_texts_need_the_default_head_and_a_fit() -> None:
         FewShotClassifier("nearest", encoder=letters).fit(EXAMPLES, unlabelled=TEXTS)
     with pytest.raises(NotFittedError):
         adaptive().adapt(TEXTS)
+
+
+def test_vectors_that_are_known_are_not_made_again(
+    classifier: FewShotClassifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dmin.classifier.learning.MOST_TEXTS", 3)
+    pile = [f"text {number}" for number in range(9)]
+    expected = clone(classifier).fit(EXAMPLES).adapt(pile).decision_function(TEXTS)
+    asked: list[str] = []
+
+    def counted(texts: Any) -> Any:
+        asked.extend(texts)
+        return letters(texts)
+
+    own = clone(classifier).set_params(encoder=counted).fit(EXAMPLES)
+    found = own.adapt(pile, vectors=letters(pile)).decision_function(TEXTS)
+    assert np.array_equal(found, expected) and not set(asked) & set(pile)
+    for wrong in (letters(pile)[:4], letters(pile)[:, :5], letters(pile)[0]):
+        with pytest.raises(DataError, match="vectors have the shape .* for 9 texts"):
+            own.adapt(pile, vectors=wrong)
+    with pytest.raises(DataError, match="vectors hold a vector with NaN or infinity for text 0"):
+        own.adapt(pile, vectors=np.full_like(letters(pile), np.nan))
 
 
 def test_of_a_large_pile_a_sample_is_used(classifier: FewShotClassifier, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,4 +46,4 @@ def test_default_of_a_classifier_of_before_is_minilm(tmp_path: Path) -> None:
 
 def test_a_backend_that_it_does_not_have() -> None:
     with pytest.raises(ConfigError, match="computes on ONNX Runtime"):
-        FewShotClassifier("nearest", encoder="bge-small", backend="torch").fit(EXAMPLES)
+        FewShotClassifier("nearest", encoder="bge-small", backend="onnx-int8").fit(EXAMPLES)

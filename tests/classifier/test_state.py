@@ -66,7 +66,7 @@ def test_the_threshold_belongs_to_the_classes_that_it_was_found_for() -> None:
     assert classifier.threshold_ == quick(reject="auto", outside=outside).fit(OTHERS).threshold_
 
 
-@pytest.mark.parametrize("part", ["write_tensors", "write_json", "write_atomic"])
+@pytest.mark.parametrize("part", ["write_arrays", "write_json", "write_atomic"])
 def test_a_change_while_saving_does_not_mix_two_states(
     part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,6 +209,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 """
 
 
+@pytest.mark.slow
 def test_a_child_forked_in_the_middle_of_a_change_can_change_its_own_copy() -> None:
     found = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=120, check=False)
     assert found.returncode == 0, found.stderr

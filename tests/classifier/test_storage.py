@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dmin import FewShotClassifier
-from dmin.classifier.scoring import head_digest
+from dmin.classifier.scorers import head_digest
 from dmin.errors import ConfigError, DataError, ModelError, StorageError
 from dmin.files import read_tensors, write_manifest, write_tensors
 from tests.classifier.common import EXAMPLES, letters, quick

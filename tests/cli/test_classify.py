@@ -244,3 +244,14 @@ def test_formulas_in_cells(examples: str, tmp_path: Path) -> None:
     assert ",'=cmd()," in (tmp_path / "safe.csv").read_text()
     assert run([*arguments, "--output", f"{tmp_path}/raw.csv", "--raw-cells"]) == 0
     assert ",=cmd()," in (tmp_path / "raw.csv").read_text()
+
+
+def test_another_encoder_by_option(examples: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for encoder in ("static", "cascade"):
+        assert run(["classify", "--examples", examples, "--encoder", encoder, "has my parcel been sent"]) == 0
+        assert capsys.readouterr().out.startswith("parcel\t")
+    assert run(["classify", "--examples", examples, "--encoder", "cascade", "--explain", "send my money back"]) == 0
+    assert "stage: 2, the default encoder" in capsys.readouterr().out  # four examples say too little to be sure
+    FewShotClassifier().fit({"a b": ["c d"], "e f": ["g h"]}).save(tmp_path / "saved")
+    assert run(["classify", "--model", str(tmp_path / "saved"), "--encoder", "static", "c"]) == 2
+    assert "leave out --encoder" in capsys.readouterr().err

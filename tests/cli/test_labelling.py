@@ -11,12 +11,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dmin import FewShotClassifier
 from dmin.cli.app import run
-from dmin.data.readers import read_corpus
+from dmin.data.labelled import read_corpus
 from dmin.encoder import Encoder
 from dmin.labelling import vectors
 from tests.conftest import word_corpus
@@ -100,6 +101,42 @@ def test_bad_input_is_one_line(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_pile_of_equal_texts_and_one_of_unreadable_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Equal texts: one theme, one question, no classifier of one class, and the answer is kept. Unreadable: one line."""
+    path = tmp_path / "same.txt"
+    path.write_text("where is it\n" * 30)
+    assert run(["discover", "--input", str(path), "--out", str(tmp_path / "d")]) == 0
+    assert capsys.readouterr().out.splitlines()[0].startswith("30\t")
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\nparcel\n" * 3))
+    assert run(["label", "--input", str(path), "--out", str(tmp_path / "l")]) == 0
+    captured = capsys.readouterr()
+    assert "nothing is left that differs" in captured.out and "at least two classes" in captured.err
+    assert read_corpus(tmp_path / "l" / "examples.yaml").examples == {"parcel": ["where is it"]}
+    assert not (tmp_path / "l" / "classifier").exists()
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"text": "\\ud800"}\n{"text": 7}\n{"text": " "}\n')
+    for verb in ("suggest", "discover", "label"):
+        assert run([verb, "--input", str(bad)]) == 2
+        error = capsys.readouterr().err
+        assert "none of its 3 rows holds a readable text" in error and len(error.strip().splitlines()) == 1
+
+
+def test_texts_of_one_class_only(
+    pile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One class is enough for suggestions; a session of one class keeps its answers and says what is missing."""
+    one = tmp_path / "one.yaml"
+    one.write_text("fruit:\n- a ripe apple and a pear\n- plum and cherry\n")
+    assert run(["suggest", "--input", str(pile), "--examples", str(one), "-n", "3"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    monkeypatch.setattr("sys.stdin", io.StringIO("1\n" * 11))
+    assert label(pile, tmp_path / "o", "--examples", str(one)) == 0
+    assert "a classifier needs at least two classes" in capsys.readouterr().err
+    assert len(read_corpus(tmp_path / "o" / "examples.yaml").examples["fruit"]) == 13
+
+
 def test_discover_writes_what_classify_takes(pile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "found"
     assert run(["discover", "--input", str(pile), "--out", str(out), "--themes", "4"]) == 0
@@ -154,6 +191,17 @@ def test_a_session_by_single_keys_is_continued(
     assert label(pile, out) == 0
     assert "continued: 4 answers, 3 classes" in capsys.readouterr().out
     assert sum(map(len, read_corpus(out / "examples.yaml").examples.values())) == 5
+
+
+@pytest.mark.parametrize(("options", "calls"), [((), True), (("--no-unlabelled",), False)])
+def test_unlabelled_texts_are_learned_unless_switched_off(
+    pile: Path, known: Path, tmp_path: Path, keyboard: int, monkeypatch: pytest.MonkeyPatch, options: Any, calls: bool
+) -> None:
+    learned: list[str] = []
+    monkeypatch.setattr(FewShotClassifier, "adapt", lambda _, texts, vectors: learned.extend(texts))
+    os.write(keyboard, b"11q")
+    assert label(pile, tmp_path / "o", "--examples", str(known), *options) == 0
+    assert bool(learned) == calls and set(learned) <= set(TEXTS)
 
 
 def test_the_beginning_of_a_name_is_enough(pile: Path, known: Path, tmp_path: Path, keyboard: int) -> None:
@@ -224,6 +272,7 @@ def test_data_check_points_to_suggest(known: Path, capsys: pytest.CaptureFixture
     assert f"dmin suggest --input PILE --examples {known}" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_tutorial_goes_from_a_file_to_a_saved_classifier(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -43,10 +43,43 @@ def test_compare_writes_every_form(common: list[str], tmp_path: Path, capsys: py
     output = capsys.readouterr().out
     assert "nearest prototype" in output and "±" in output and "permutation" in output
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {"cells", "episodes", "table.md", "table.tex", "table.csv", "report.html"}
+    assert names == {"cells", "episodes", "table.md", "table.tex", "table.csv", "report.html", "raw.jsonl"}
+    assert "than the reference row, nearest prototype" in " ".join(output.split())
     assert "<svg" in (tmp_path / "out" / "report.html").read_text()
     with (tmp_path / "out" / "table.csv").open() as file:
         assert len(list(csv.DictReader(file))) == 3
+
+
+def test_tables_are_made_again_from_raw_results(
+    common: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every figure of the tables comes out of raw.jsonl alone, digit for digit."""
+    assert run(["compare", "--methods", "dmin,nearest", "--seeds", "2", *common]) == 0
+    printed = capsys.readouterr().out.split("written:")[0]
+    kept = tmp_path / "kept.jsonl"
+    kept.write_bytes((tmp_path / "out" / "raw.jsonl").read_bytes())
+    assert run(["compare", "--from-raw", str(kept), "--out", str(tmp_path / "again")]) == 0
+    assert capsys.readouterr().out.split("written:")[0] == printed
+    first, second = (
+        [
+            [cell for name, cell in row.items() if name not in ("seconds", "peak_megabytes")]
+            for row in csv.DictReader(file)
+        ]
+        for file in ((tmp_path / name / "table.csv").open() for name in ("out", "again"))
+    )
+    assert first == second and len(first) == 2
+    kept.write_text(kept.read_text().splitlines()[1] + "\n")
+    assert run(["compare", "--from-raw", str(kept)]) == 2
+    assert "holds no raw results of dmin compare" in capsys.readouterr().err
+    kept.write_text(kept.read_text().replace('"right":"', '"right":"x'))
+    assert run(["compare", "--from-raw", str(kept)]) == 2
+
+
+def test_the_reference_is_the_nearest_prototype_or_the_first_row(
+    common: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["compare", "--methods", "logistic,prototypical", *common]) == 0
+    assert "than the reference row, logistic regression" in " ".join(capsys.readouterr().out.split())
 
 
 def test_compare_with_a_bilstm(words_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,6 +98,30 @@ def test_compare_with_a_bilstm(words_file: Path, tmp_path: Path, capsys: pytest.
     assert "use --tune full" in capsys.readouterr().err
     assert run([*arguments, "--encoder", "bilstm", "--tune", "full"]) == 0
     assert len(list((out / "cells").iterdir())) == 2
+
+
+def test_ablate_takes_seeds_and_presets(
+    tiny_encoder_folder: Path, words_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = [part for part in SMALL.replace("--train-episodes 4", "").split() if part not in ("--episodes", "5")]
+    tiny = ["--data", str(words_file), *small, "--set", f"encoder={tiny_encoder_folder}", "--set", "base_classes=all"]
+    tiny += [
+        "--set",
+        "tune=none",
+        "--set",
+        "stage2.episodes=2",
+        "--set",
+        "test_episodes=3",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    assert run(["ablate", "--preset", "paper-rcv1", "--seeds", "2", "--no-readings", *tiny]) == 0
+    cells = [json.loads(path.read_text()) for path in (tmp_path / "out" / "cells").iterdir()]
+    assert len(cells) == 12 and {cell["seed"] for cell in cells} == {0, 1}
+    assert {cell["config"]["pooling"] for cell in cells} == {"cls"}  # from the preset
+    assert {len(cell["accuracies"]) for cell in cells} == {3}
+    assert "seeds: 2" in " ".join(capsys.readouterr().out.split())
+    assert run(["ablate", "--preset", "paper-odik"]) == 2
 
 
 def test_ablate(common: list[str], tmp_path: Path) -> None:

@@ -76,5 +76,5 @@ def test_choose_split() -> None:
 def test_the_public_sets_load_with_their_splits(name: str) -> None:
     corpus = load_corpus(name)
     assert len(corpus.texts) > 10_000
-    for split in corpus.splits.values():
+    for split in (split for name, split in corpus.splits.items() if not name.startswith("fair")):
         assert min(len(split.train), len(split.valid), len(split.test)) >= 11

@@ -137,3 +137,26 @@ def test_a_size_that_a_zip_understates_does_not_help_it(copy: Path, monkeypatch:
     reader = Rcv1Reader(copy, topics=5, documents=5)
     reader.read()
     assert reader.skipped["unreadable zip"] + reader.skipped["document too large"] >= 2
+
+
+def test_odic_has_the_class_split_that_its_files_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DMIN_DATA", str(tmp_path))
+    folder = tmp_path / "odic"
+    folder.mkdir()
+    lines = ["text\tlabel"] + [f"text {number}\tclass{number}" for number in range(10)]
+    (folder / "train.tsv").write_text("\n".join(lines) + "\n")
+    (folder / "test-1.tsv").write_text("text\tlabel\nx\tnew1\ny\tnew2\n")
+    corpus = load_corpus("odic")
+    split = corpus.split("paper")
+    assert corpus.default_split == "paper" and split.test == ("new1", "new2")
+    assert len(split.train) == 8 and len(split.valid) == 2
+    assert set(split.train) | set(split.valid) == {f"class{number}" for number in range(10)}
+    (folder / "dev.tsv").write_text("text\tlabel\nz\tother\n")
+    split = load_corpus("odic").split("paper")
+    assert len(split.train) == 10 and split.valid == ("other",)
+    (folder / "more.tsv").write_text("text\tlabel\nz\tthing\n")
+    assert load_corpus("odic").default_split is None  # what this file is, its name does not tell
+    (folder / "more.tsv").unlink()
+    (folder / "test-2.tsv").write_text("text\tlabel\nz\tclass1\n")
+    with pytest.raises(DataError, match="class split 'paper' has classes in two parts: class1"):
+        load_corpus("odic")

@@ -101,6 +101,7 @@ def test_clear_frees_everything(encoder: Counting, cache: VectorCache) -> None:
     assert size > 0 and cache.clear() == size and cache.size() == 0
 
 
+@pytest.mark.slow
 def test_two_writers_at_once(tiny_encoder_folder: Path, tmp_path: Path) -> None:
     """Two real processes write the same texts many times; what they leave is whole and right."""
     program = (

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from dmin import FewShotClassifier
 from dmin.cli.app import app
 from dmin.encoder import Encoder, VectorCache, onnx
+from dmin.encoder.backends import FILES
 from dmin.encoder.encoder import exported_file
 from dmin.errors import ConfigError, ModelError
 
@@ -30,7 +31,7 @@ def exported(tiny_encoder_folder: Path, tmp_path_factory: pytest.TempPathFactory
     folder = tmp_path_factory.mktemp("exported") / "tiny"
     shutil.copytree(tiny_encoder_folder, folder)
     encoder = Encoder(str(folder), pooling="mean", device="cpu")
-    for backend, name in onnx.FILES.items():
+    for backend, name in FILES.items():
         cosine = onnx.export_onnx(encoder.network, folder / name, encoder.fingerprint, int8=backend == "onnx-int8")
         assert 0.9 < cosine <= 1.0001
     assert sorted(path.name for path in folder.glob("*.onnx")) == ["encoder-int8.onnx", "encoder.onnx"]
@@ -143,7 +144,7 @@ def test_wrong_backend_device_or_missing_package_is_a_config_error(
     with pytest.raises(ConfigError, match="backend"):
         FewShotClassifier(backend="tensorflow").fit({"a": ["x"], "b": ["y"]})
     real = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "onnxruntime" else real(name))
+    monkeypatch.setattr("dmin.encoder.backends.find_spec", lambda name: None if name == "onnxruntime" else real(name))
     with pytest.raises(ConfigError, match=r"pip install 'dmin\[onnx\]'"):
         encoder_of(exported, "onnx")
 

@@ -100,6 +100,7 @@ def test_embedded_files_are_checked(tmp_path: Path) -> None:
         check_files(folder, CARRIED["minilm"])
 
 
+@pytest.mark.slow
 def test_the_carrier_and_sentence_transformers_are_never_imported() -> None:
     program = (
         "import sys; from dmin.encoder import Encoder; Encoder().encode(['hello'])\n"

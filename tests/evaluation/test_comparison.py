@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from dmin.errors import ConfigError
 from dmin.evaluation.ablation import PAPER_ROWS, READING_ROWS
 from dmin.evaluation.bench import Bench
+from dmin.evaluation.chosen_settings import read_settings, write_settings
 from dmin.evaluation.comparison import Comparison
 from dmin.evaluation.comparison_plan import ComparisonPlan, TableRow, standard_rows
 from dmin.evaluation.report import write_outputs
@@ -25,12 +27,12 @@ pytestmark = pytest.mark.slow
 
 ALL = tuple(METHODS)
 KEYS = [
-    "8cd2641657ad3e1d",
-    "0609ffd144ed3b95",
-    "a1ca6bc2e99fff82",
-    "590e495a02f336f4",
-    "dcb3d1b322a5456d",
-    "0c543d95cd61c172",
+    "fafaac0fdd351160",
+    "345fff1857957c35",
+    "4c52a4fc8a127d5a",
+    "a85b76490040c1eb",
+    "fd2b5baa4c751d31",
+    "8ef1aa59327567fc",
 ]
 
 
@@ -93,20 +95,52 @@ def test_every_row_starts_from_the_same_encoder(
     assert found.accuracies == alone.results()[0].accuracies
 
 
-def test_full_fine_tuning_says_how_many_episodes_it_had(
-    data: Path, tiny_encoder_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dmin.evaluation.bench.FINE_TUNED_EPISODES", 3)
+def test_full_fine_tuning_says_how_many_episodes_it_had(data: Path, tiny_encoder_folder: Path, tmp_path: Path) -> None:
     rows = (TableRow("finetune", "finetune", {"steps": 2}), TableRow("nearest", "nearest"), TableRow("dmin", "dmin"))
     some = plan(data, tiny_encoder_folder, settings={"tune": "full"}, shots=(1,))
-    made = run(ComparisonPlan(some.base, some.data, some.splits, rows, (2,), (1,), 1, 6), tmp_path)
+    made = run(
+        ComparisonPlan(some.base, some.data, some.splits, rows, (2,), (1,), 1, 6, fine_tuned_episodes=3), tmp_path
+    )
     result = made.results()[0]
     assert len(result.accuracies) == 3 and result.title == "BERT fine-tune (3 episodes)"
     table = build_tables(made.plan, made.results())[0]
     assert table.cells["finetune", (2, 1)].episodes == 3 and table.cells["nearest", (2, 1)].episodes == 6
-    assert table.cells["finetune", (2, 1)].p_value is not None
+    assert table.cells["finetune", (2, 1)].test is not None
     few = run(ComparisonPlan(some.base, some.data, some.splits, rows[:1], (2,), (1,), 1, 2), tmp_path / "few")
     assert few.results()[0].title == "BERT fine-tune (2 episodes)"
+    every = replace(made.plan, rows=rows[:1], fine_tuned_episodes=None)
+    assert len(run(every, tmp_path).results()[0].accuracies) == 6  # another cell: the three are not taken for all
+
+
+def test_a_row_on_the_raw_encoder_stands_beside_those_after_stage_1(
+    data: Path, tiny_encoder_folder: Path, tmp_path: Path
+) -> None:
+    settings = {"tune": "full", "stage1.encoder_learning_rate": 0.01, "stage1.epochs": 3}
+    both = run(
+        plan(data, tiny_encoder_folder, ("nearest", "nearest:raw"), settings=settings, shots=(1,)), tmp_path / "a"
+    )
+    raw = run(plan(data, tiny_encoder_folder, ("nearest",), settings=settings, shots=(1,), start="raw"), tmp_path / "b")
+    after, before = both.results()
+    assert (before.job.row.name, before.title) == ("nearest-raw", "nearest prototype (raw encoder)")
+    assert before.accuracies == raw.results()[0].accuracies != after.accuracies
+    with pytest.raises(ConfigError, match="'dmin:old': after the colon only raw is known"):
+        standard_rows(["dmin:old"])
+
+
+def test_chosen_settings_reach_the_rows_and_their_keys(data: Path, tiny_encoder_folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "settings.yaml"
+    overall, here = {"options.capsules": 2, "stage2.learning_rate": 0.02}, {"options.capsules": 1}
+    write_settings(
+        path, {}, {"dmin": {"settings": overall, "by_data": {str(data): here}}, "lwof": {"settings": overall}}
+    )
+    chosen = read_settings(path)
+    plain = plan(data, tiny_encoder_folder, ("dmin", "nearest"), shots=(1,))
+    tuned = replace(plain, chosen=chosen).prepare()
+    assert tuned[0].config.options == {"capsules": 1} and tuned[0].config.stage2.learning_rate is None
+    assert tuned[0].key != plain.prepare()[0].key and tuned[1].key == plain.prepare()[1].key
+    assert chosen.of("lwof", "elsewhere") == overall and chosen.of("matching", "elsewhere") == {}
+    own = replace(plain, chosen=chosen, rows=(TableRow("mine", "dmin", {"capsules": 3}),)).prepare()[0]
+    assert own.config.options == {"capsules": 3}  # what a row changes stays
 
 
 def test_an_interrupted_comparison_goes_on(
@@ -131,6 +165,8 @@ def test_an_interrupted_comparison_goes_on(
     assert len(table.cells) == 2
     text = (tmp_path / "table.md").read_text()
     assert "4 cells are not made yet; this fills them: dmin compare ..." in text
+    page = (tmp_path / "report.html").read_text()
+    assert "4 cells are not made yet" in page and "has the highest mean accuracy in" in page and "What it cost" in page
     again = Comparison(chosen, tmp_path, warn=silent)
     assert len(again.run()) == 6
     assert all(path.stat().st_mtime_ns == time for path, time in times.items())
@@ -183,7 +219,7 @@ def test_the_work_grows_with_the_jobs_and_not_with_their_square(
     count("dmin.evaluation.comparison.read_document")
     count("dmin.evaluation.comparison.write_json")
     count("dmin.evaluation.comparison.open_corpus")
-    count("dmin.evaluation.tables.paired_test")
+    count("dmin.evaluation.table_tests.paired_test")
     chosen = plan(data, tiny_encoder_folder, ("nearest", "logistic"), ways=(2, 3), reference="nearest")
     for time in range(2):
         comparison = Comparison(chosen, tmp_path, warn=silent)
@@ -205,12 +241,19 @@ def test_the_work_grows_with_the_jobs_and_not_with_their_square(
 
 
 def test_keys_of_stored_cells_stay_valid(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key that changes without a new version would throw away cells that users have computed."""
-    monkeypatch.setattr("dmin.evaluation.comparison_plan.__version__", "0.1.0")
+    """A key that changes while neither settings nor code do would throw away cells that users have computed."""
+    monkeypatch.setattr("dmin.evaluation.comparison_plan.code_digest", lambda method: f"code of {method}")
     rows = (*standard_rows(("dmin-plus", "ataml")), TableRow("without-dmm", "dmin", {"use_memory": False}))
     chosen = ComparisonPlan(load_config(overrides={"stage2.batch": 4}), ("banking77",), ("s1",), rows, (5,), (1,))
     named = ComparisonPlan(load_config(), ("banking77",), (None,), rows, (5,), (1,), start="raw", names=True)
     assert [prepared.key for one in (chosen, named) for prepared in one.prepare()] == KEYS
+    changed = (
+        TableRow("dmin", "dmin"),
+        TableRow("a", "dmin", {"use_memory": False}),
+        TableRow("b", "dmin", {"use_query": False}),
+    )
+    apart = ComparisonPlan(load_config(), ("banking77",), (None,), changed, (5,), (1,)).prepare()
+    assert len({prepared.key for prepared in apart}) == 3  # an option that is off is an option that is set
 
 
 @pytest.mark.parametrize(
@@ -244,7 +287,7 @@ def test_seeds_and_splits_are_told_apart(data: Path, tiny_encoder_folder: Path, 
     assert cell.seed_spread >= 0 and len(comparison.results()) == 4
     assert table.cells["nearest", (2, 1)].seed_spread == 0  # nothing is trained
     text = to_markdown(table)
-    assert text.count("|") > 10 and "2 seed(s)" in text
+    assert text.count("|") > 10 and "seeds: 2" in text
 
 
 def test_every_row_has_the_pooling_of_its_method(data: Path, tiny_encoder_folder: Path, tmp_path: Path) -> None:
@@ -293,7 +336,7 @@ def test_ablation_rows_build_and_differ(data: Path, tiny_encoder_folder: Path, t
     kept = (row for row in PAPER_ROWS + READING_ROWS if row.name != "capsules-8")
     rows = (*kept, TableRow("capsules-6", "dmin", {"capsules": 6}, "6 capsules"))
     made = run(ComparisonPlan(some.base, some.data, some.splits, rows, (2,), (1,), 1, 6), tmp_path)
-    assert len(made.results()) == 13
+    assert len(made.results()) == 15
     names = {row.name for row in PAPER_ROWS}
     assert {"without-dmm", "without-qim", "iterations-1", "iterations-2", "dmin", "static-memory"} == names
-    assert len({json.dumps(row.options, sort_keys=True) for row in PAPER_ROWS + READING_ROWS}) == 13
+    assert len({json.dumps(row.options, sort_keys=True) for row in PAPER_ROWS + READING_ROWS}) == 15

@@ -11,13 +11,15 @@ import pytest
 from matplotlib.image import imread
 
 from dmin.evaluation.figures import (
-    bars_figure,
+    ACCENT,
     confusion_figure,
     curves_figure,
     embedding_figure,
+    precision_figure,
     save_png,
     svg_text,
 )
+from dmin.evaluation.precision import precision_curve
 
 METRICS = [
     {"stage": stage, "step": step, **({"loss": 1 / (step + 1), "accuracy": 0.5} if step % 2 else {"validation": 0.6})}
@@ -43,11 +45,11 @@ def test_curves_have_a_panel_for_each_stage() -> None:
     assert curves_figure([]) is not None
 
 
-def test_bars_and_svg() -> None:
-    text = svg_text(
-        bars_figure(["one", "two"], {"dmin": [(0.8, 0.01), (0.9, 0.01)], "nearest": [(0.7, 0.0), (0.8, 0.0)]})
-    )
+def test_a_figure_in_a_page_takes_the_colours_of_the_page() -> None:
+    text = svg_text(precision_figure(precision_curve([0.9, 0.5], [True, False]), None))
     assert text.startswith("<svg") and "</svg>" in text
+    assert "var(--accent)" in text and "var(--ink)" in text and "#000000" not in text and ACCENT not in text
+    assert "texts answered, %" in text  # letters stay letters
 
 
 def test_no_global_figure_is_left() -> None:
@@ -66,7 +68,7 @@ def test_any_label_can_be_drawn(name: str, tmp_path: Path) -> None:
         save_png(figure, tmp_path / "confusion.png")
         assert (tmp_path / "confusion.png").read_bytes()[:4] == b"\x89PNG"
         points = np.zeros((2, 2))
-        text = svg_text(bars_figure([name, "b"], {name: [(0.5, 0.1), (0.6, 0.1)], "x": [(0.1, 0.0), (0.2, 0.0)]}))
+        text = svg_text(confusion_figure({(name, "other"): 1}, name))
         drawn = embedding_figure([("before", points, 0.5)], [name, "other"], [0, 1])
         save_png(drawn, tmp_path / "points.png")
     assert len(drawn.legends[0].get_texts()) == 2

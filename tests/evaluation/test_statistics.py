@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dmin.evaluation.statistics import holm, mean_interval, paired_test, split_test, spread
+from dmin.evaluation.statistics import holm, mean_interval, paired_test, split_interval, split_test, spread
 
 
 def test_by_hand() -> None:
@@ -57,13 +57,34 @@ def test_only_pairs_are_compared() -> None:
     with pytest.raises(ValueError, match="paired values"):
         paired_test([0.1, 0.2], [0.1, 0.2, 0.3])
     with pytest.raises(ValueError, match="two shared splits"):
-        split_test([0.5], [0.4])
+        split_test([0.5], [0.4], 0.0)
 
 
-def test_split_test_has_one_value_a_split() -> None:
+def test_split_test_has_one_value_per_split() -> None:
     first, second = [0.85, 0.83, 0.88], [0.80, 0.82, 0.85]
-    assert split_test(first, second) == pytest.approx(stats.ttest_rel(first, second, alternative="greater").pvalue)
-    assert split_test([0.5, 0.6], [0.4, 0.5]) < 0.05 and split_test([0.4, 0.5], [0.5, 0.6]) == 1.0
+    plain = split_test(first, second, 0.0)  # as if the splits shared nothing
+    assert plain == pytest.approx(stats.ttest_rel(first, second, alternative="greater").pvalue)
+    assert split_test([0.5, 0.6], [0.4, 0.5], 1.0) < 0.05 and split_test([0.4, 0.5], [0.5, 0.6], 1.0) == 1.0
+
+
+def test_split_test_with_corrected_variance_by_hand() -> None:
+    """Nadeau and Bengio: the variance of the mean is (1/J + n_test/n_train) s^2."""
+    first, second = [0.85, 0.83, 0.88], [0.80, 0.82, 0.85]
+    # differences 0.05, 0.01, 0.03: mean 0.03, s = 0.02; t = 0.03 / (0.02 sqrt(1/3 + 27/25)) = 1.261737
+    assert split_test(first, second, 27 / 25) == pytest.approx(stats.t.sf(1.261737, 2), abs=1e-6)
+    assert split_test(first, second, 27 / 25) == pytest.approx(0.167, abs=1e-3)
+    assert split_test(second, first, 27 / 25) == pytest.approx(1 - split_test(first, second, 27 / 25))
+
+
+def test_split_interval_by_hand() -> None:
+    # s = 0.025166, t(0.975, 2) = 4.302653: 4.302653 * 0.025166 * sqrt(1/3 + 0.5) = 0.098848
+    interval = split_interval([0.85, 0.83, 0.88], 0.5)
+    assert interval.mean == pytest.approx(0.853333, abs=1e-6)
+    assert interval.half_width == pytest.approx(0.098848, abs=1e-5)
+    assert split_interval([0.85, 0.83, 0.88], 0.0).half_width == pytest.approx(
+        mean_interval([0.85, 0.83, 0.88]).half_width
+    )
+    assert math.isnan(split_interval([0.5], 0.5).half_width)
 
 
 def test_holm_by_hand() -> None:
@@ -71,6 +92,7 @@ def test_holm_by_hand() -> None:
     assert corrected == pytest.approx({"a": 0.04, "c": 0.09, "b": 0.09, "d": 0.5})
     assert holm({"x": 0.9, "y": 0.8})["y"] == 1.0
     assert holm({}) == {}
+    assert holm({("b", 5): 0.02, ("h", 5): 0.03}) == pytest.approx({("b", 5): 0.04, ("h", 5): 0.04})
 
 
 def test_spread() -> None:

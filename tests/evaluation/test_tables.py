@@ -10,7 +10,8 @@ import pytest
 
 from dmin.evaluation.bench import JobResult
 from dmin.evaluation.comparison_plan import ComparisonPlan, Job, TableRow
-from dmin.evaluation.statistics import mean_interval, split_test
+from dmin.evaluation.statistics import holm, paired_test, split_interval, split_test
+from dmin.evaluation.table_tests import row_tests
 from dmin.evaluation.tables import ComparisonTable, build_tables, to_costs, to_csv, to_latex, to_markdown
 from dmin.training import load_config
 
@@ -23,7 +24,7 @@ ROWS = (
 
 
 def made_up(splits: tuple[str, ...] = ("s1",)) -> tuple[ComparisonTable, list[JobResult]]:
-    plan = ComparisonPlan(load_config(), ("starter",), splits, ROWS, (5,), (1, 5), 1, 100)
+    plan = ComparisonPlan(load_config(), ("starter",), splits, ROWS, (5,), (1, 5), 1, 100, reference="dmin")
     random = np.random.default_rng(0)
     results = []
     for split in splits:
@@ -41,6 +42,8 @@ def made_up(splits: tuple[str, ...] = ("s1",)) -> tuple[ComparisonTable, list[Jo
                         2,
                         100,
                         5,
+                        20,
+                        10,
                     )
                 )
     results = [r for r in results if not (r.job.row.name == "same" and r.job.shot == 5)]  # an unfinished cell
@@ -51,11 +54,11 @@ def table(splits: tuple[str, ...] = ("s1",)) -> ComparisonTable:
     return made_up(splits)[0]
 
 
-@pytest.mark.parametrize("splits", [("s1",), ("s1", "s2", "s3")])
+@pytest.mark.parametrize("splits", [("s1",), ("s1", "s2", "s3", "s4")])
 def test_marks_say_who_is_better(splits: tuple[str, ...]) -> None:
     cells = table(splits).cells
-    assert cells["worse", (5, 1)].mark == "**" and cells["better", (5, 1)].mark == "°"
-    assert cells["dmin", (5, 1)].mark == "" and cells["dmin", (5, 1)].p_value is None
+    assert cells["worse", (5, 1)].mark == "↓" and cells["better", (5, 1)].mark == "↑"
+    assert cells["dmin", (5, 1)].mark == "" and cells["dmin", (5, 1)].test is None
     assert cells["better", (5, 1)].best and not cells["dmin", (5, 1)].best
     assert ("same", (5, 5)) not in cells
     assert cells["dmin", (5, 1)].interval.mean == pytest.approx(0.8, abs=0.03)
@@ -67,8 +70,43 @@ def test_several_splits_are_never_pooled_by_episode() -> None:
     means = {
         name: [r.mean for r in results if r.job.row.name == name and r.job.shot == 1] for name in ("dmin", "worse")
     }
-    assert found.cells["dmin", (5, 1)].interval == mean_interval(means["dmin"])
-    assert found.cells["worse", (5, 1)].p_value == pytest.approx(split_test(means["dmin"], means["worse"]))
+    assert found.cells["dmin", (5, 1)].interval == split_interval(means["dmin"], 10 / 20)
+    test = found.cells["worse", (5, 1)].test
+    assert test is not None and test.worse == pytest.approx(split_test(means["dmin"], means["worse"], 10 / 20))
+    assert found.cells["dmin", (5, 1)].runs == tuple(means["dmin"])
+
+
+def test_holm_runs_over_the_whole_table() -> None:
+    """All rows and columns are one family: five tests here, one cell being unfinished."""
+    found, results = made_up()
+    by_cell = {(r.job.row.name, r.job.shot): r.accuracies for r in results}
+    raw = {
+        cell: paired_test(by_cell["dmin", cell[1]], values).permutation_p
+        for cell, values in by_cell.items()
+        if cell[0] != "dmin"
+    }
+    assert len(raw) == 5
+    for (name, shot), p in holm(raw).items():
+        test = found.cells[name, (5, shot)].test
+        assert test is not None and test.worse_corrected == pytest.approx(p)
+
+
+def test_the_note_explains_the_arrows() -> None:
+    note = table().note
+    assert "↑ significantly better, ↓ significantly worse than the reference row, DMIN" in note
+    assert "correction over the 5 tests" in note and "permutation" in note and "Nadeau" not in note
+    assert "Nadeau and Bengio" in table(("s1", "s2")).note
+
+
+def test_means_and_deviations_as_the_paper_prints_them() -> None:
+    assert "as the paper prints" not in to_markdown(table())  # one run has no deviation
+    made = table(("s1", "s2", "s3"))
+    cell = made.cells["dmin", (5, 1)]
+    text = f"{100 * np.mean(cell.runs):.2f} ± {100 * np.std(cell.runs, ddof=1):.2f}"
+    assert "as the paper prints" in to_markdown(made) and text in to_markdown(made)
+    assert float(next(csv.DictReader(io.StringIO(to_csv(made))))["std"]) == pytest.approx(
+        np.std(cell.runs, ddof=1), rel=1e-4
+    )
 
 
 def test_markdown_latex_csv_and_costs() -> None:
@@ -83,3 +121,17 @@ def test_markdown_latex_csv_and_costs() -> None:
     assert len(rows) == 7 and {row["row"] for row in rows} == {"dmin", "worse", "same", "better"}
     assert 0 <= float(rows[0]["accuracy"]) <= 1 and rows[0]["p_t"] == ""
     assert "2 s, 100 MB" in to_costs(made)
+
+
+def test_rows_are_tested_on_the_splits_that_they_share() -> None:
+    _, results = made_up(("s1", "s2", "s3"))
+    cells: dict[tuple[str, str, int, int], list[JobResult]] = {}
+    for result in results:
+        if result.job.shot == 1 and (result.job.row.name != "worse" or result.split_name != "s2"):
+            cells.setdefault(("starter", result.job.row.name, 5, 1), []).append(result)
+    found = row_tests(cells, "dmin")
+    means = {name: [r.mean for r in cells["starter", name, 5, 1] if r.split_name != "s2"] for name in ("dmin", "worse")}
+    assert found["starter", "worse", 5, 1].worse == pytest.approx(split_test(means["dmin"], means["worse"], 0.5))
+    cells["starter", "same", 5, 1] = [r for r in cells["starter", "same", 5, 1] if r.split_name == "s2"]
+    cells["starter", "dmin", 5, 1] = [r for r in cells["starter", "dmin", 5, 1] if r.split_name != "s2"]
+    assert ("starter", "same", 5, 1) not in row_tests(cells, "dmin")  # no split in common

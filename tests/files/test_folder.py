@@ -88,6 +88,7 @@ save(Path(sys.argv[1]), "new")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["exchange", "two renames"])
 def test_a_kill_at_any_point_leaves_a_whole_folder(tmp_path: Path, way: str) -> None:
     """Killed at each call that changes the disk: the old or the new content is loadable; the next save cleans up."""

@@ -52,7 +52,7 @@ def _examples(suffix: str) -> Target:
             )
 
     def read(folder: Path) -> Any:
-        from dmin.data.readers import read_corpus
+        from dmin.data.labelled import read_corpus
 
         corpus = read_corpus(folder / f"examples{suffix}")
         return corpus.texts, corpus.labels
@@ -69,7 +69,7 @@ def _splits() -> Target:
         )
 
     def read(folder: Path) -> Any:
-        from dmin.data.readers import read_corpus
+        from dmin.data.labelled import read_corpus
 
         return dict(read_corpus(folder / "texts.jsonl").splits)
 
@@ -209,7 +209,7 @@ def _episodes() -> Target:
 
     def read(folder: Path) -> Any:
         from dmin.data import EpisodeList
-        from dmin.data.readers import read_corpus
+        from dmin.data.labelled import read_corpus
 
         return EpisodeList.load(folder / "episodes.json", read_corpus(FIXTURES / "words.json"))
 

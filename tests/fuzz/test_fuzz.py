@@ -104,6 +104,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_changed_command_lines_end_with_a_code_and_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from dmin import FewShotClassifier
-from dmin.data.readers import read_corpus
+from dmin.data.labelled import read_corpus
 from dmin.errors import ConfigError, DataError
 from dmin.labelling import discover
 from dmin.labelling.clusters import choose_count, cluster
@@ -122,6 +124,43 @@ def test_small_piles_and_maps(count: int) -> None:
     spots = positions(found.vectors)
     assert spots.shape == (count, 2) and np.isfinite(spots).all() and spots.min() >= 0 and spots.max() <= 1
     assert page(found, "small").count("<circle") == count
+
+
+def test_the_map_is_by_umap_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for umap-learn sees what it is given; small piles have fewer neighbours than it asks for by default."""
+    asked: dict[str, Any] = {}
+
+    class UMAP:
+        def __init__(self, **options: Any) -> None:
+            asked.update(options)
+
+        def fit_transform(self, vectors: Any) -> Any:
+            return 7 * vectors[:, :2] - 3
+
+    monkeypatch.setitem(sys.modules, "umap", types.SimpleNamespace(UMAP=UMAP))
+    vectors = encode([f"word{number}" for number in range(12)])
+    spots = positions(vectors, seed=4)
+    assert asked == {"metric": "cosine", "random_state": 4, "n_jobs": 1, "n_neighbors": 11}
+    low, high = vectors[:, :2].min(axis=0), vectors[:, :2].max(axis=0)
+    np.testing.assert_allclose(spots, (vectors[:, :2] - low) / (high - low), atol=1e-5)
+
+
+@pytest.mark.slow
+def test_the_map_by_umap_itself(pile: tuple[list[str], list[str]]) -> None:
+    """Runs where the extra `label` is installed: neighbours stay neighbours, the same seed gives the same map."""
+    pytest.importorskip("umap")
+    texts, labels = pile
+    found = discover(texts, vectors=encode(texts))
+    spots = positions(found.vectors, seed=1)
+    assert spots.shape == (len(texts), 2) and np.isfinite(spots).all() and spots.min() >= 0 and spots.max() <= 1
+    assert np.array_equal(spots, positions(found.vectors, seed=1))
+    distances = ((spots[:, None] - spots[None]) ** 2).sum(axis=2)
+    np.fill_diagonal(distances, np.inf)
+    nearest = distances.argmin(axis=1)
+    assert np.mean([labels[row] == labels[near] for row, near in enumerate(nearest)]) > 0.8
+    same = positions(np.ones((12, 8), np.float32))
+    assert np.isfinite(same).all()
+    assert page(found, "with UMAP").count("<circle") == len(texts)
 
 
 def test_a_pile_of_one_text_repeated_is_one_theme() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dmin.labelling.selection import NEAR_DUPLICATE, choose_rows, uncertainty
+from dmin.labelling.selection import NEAR_DUPLICATE, choose_rows, neighbour_agreement, uncertainty
 from dmin.labelling.vectors import centred
 
 
@@ -110,3 +110,17 @@ def test_a_large_pile_is_sampled_by_weight_and_the_choice_is_reproducible() -> N
 def test_a_pile_of_one_direction_gives_no_error(rows: int) -> None:
     vectors = centred(np.ones((rows, 4), np.float32))
     assert len(choose_rows(vectors, 5).rows) >= 1
+
+
+def test_neighbours_agree_where_classes_follow_the_regions() -> None:
+    generator = np.random.default_rng(0)
+    centres = generator.normal(size=(4, 16))
+    where = generator.integers(4, size=500)
+    vectors = centred((centres[where] + 0.3 * generator.normal(size=(500, 16))).astype(np.float32))
+    assert neighbour_agreement(vectors, where) > 0.95
+    assert abs(neighbour_agreement(vectors, generator.integers(4, size=500))) < 0.1
+    sides = np.array([[1, 0], [1, 0.1], [-1, 0], [-1, 0.1]], np.float32)
+    assert neighbour_agreement(sides, np.array([0, 0, 1, 1])) == 1
+    assert neighbour_agreement(sides, np.array([0, 1, 0, 1])) == -1
+    assert neighbour_agreement(sides[:1], np.array([0])) == 0  # one text has no neighbour
+    assert neighbour_agreement(sides, np.zeros(4, int)) == 0  # one answer for all: no better than chance

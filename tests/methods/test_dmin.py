@@ -10,6 +10,8 @@ import torch
 from dmin.errors import ConfigError
 from dmin.methods import DMIN, create
 from dmin.methods.base import cosine
+from dmin.methods.dmin import capsule_counts, fitting_capsules
+from dmin.methods.dmin_gram import gram_pays
 from tests.methods.common import random
 
 AXES = ["capsules", "memory"]
@@ -175,3 +177,60 @@ def test_the_gram_form_is_used_while_the_examples_are_fewer_than_the_width_of_a_
     assert bool(used) != gram
     plain = method.cosine(QUERY, DMIN.induce(method, method.adapt(support), QUERY))
     assert torch.allclose(scores, plain, atol=1e-9)
+
+
+@pytest.mark.parametrize("axis", AXES)
+@pytest.mark.parametrize(("in_memory", "in_query"), [(8, 2), (1, 4), (2, 2)])
+def test_each_module_has_its_own_number_of_capsules(axis: str, in_memory: int, in_query: int) -> None:
+    """The Gram form stays exact: it equals the two steps written out."""
+    method = model(memory_capsules=in_memory, query_capsules=in_query, softmax_over=axis)
+    assert method.memory_routing is not None and method.query_routing is not None
+    assert (method.memory_routing.capsules, method.query_routing.capsules) == (in_memory, in_query)
+    mask = torch.tensor([[True] * 3, [True, True, False], [True, False, False], [True] * 3])
+    for shown in (None, mask):
+        adapted = method.adapt(SUPPORT)
+        assert gram_pays(method.query_routing, adapted)
+        plain = method.cosine(QUERY, method.induce(adapted, QUERY, shown))
+        assert torch.allclose(method(SUPPORT, QUERY, shown), plain, atol=1e-10)
+        sides = method.score_sides(method.support_side(method.prepare(SUPPORT), shown), method.query_side(QUERY))
+        assert torch.allclose(sides, plain, atol=1e-10)
+
+
+def test_capsules_sets_both_modules_and_the_counts_of_one_module_win() -> None:
+    assert capsule_counts(384, 8, None, None) == (8, 8)
+    assert capsule_counts(384, 8, 64, None) == (64, 8)
+    assert capsule_counts(384, None, None, 8) == (4, 8)
+    assert capsule_counts(384, None, 16, None) == (16, 4)
+    assert (
+        capsule_counts(384, None, 16, None, shared=True) == capsule_counts(384, None, None, 16, shared=True) == (16, 16)
+    )
+    with pytest.raises(ValueError, match="capsules=0"):
+        model(memory_capsules=0)
+    for dim in (10, 24, 33, 384, 768):  # whatever the width, the defaults divide it and leave 3 numbers
+        for count in capsule_counts(dim, None, None, None):
+            assert dim % count == 0 and dim // count >= 3
+    assert fitting_capsules(384, 64) == 64 and fitting_capsules(24, 64) == 8 and fitting_capsules(10, 4) == 2
+
+
+def test_one_routing_for_both_modules_needs_equal_counts() -> None:
+    with pytest.raises(ValueError, match="memory_capsules=8, query_capsules=4; give capsules alone"):
+        model(share_routing=True, memory_capsules=8, query_capsules=4)
+    assert model(share_routing=True, capsules=2).memory_routing.capsules == 2  # type: ignore[union-attr]
+
+
+def test_the_scale_has_a_learning_rate_of_its_own() -> None:
+    assert model().traits.scalar_learning_rate == DMIN.traits.scalar_learning_rate
+    assert model(tau_learning_rate=0.02).traits.scalar_learning_rate == 0.02
+    with pytest.raises(ValueError, match="tau_learning_rate=0: a number above 0"):
+        model(tau_learning_rate=0)
+
+
+def test_a_random_start_is_an_ablation() -> None:
+    method = DMIN(random(7, 24, seed=0), initialisation="random")
+    again = DMIN(random(7, 24, seed=0), initialisation="random")
+    assert method.memory_routing is not None and again.memory_routing is not None
+    weight = method.memory_routing.transform.weight
+    assert torch.equal(weight, again.memory_routing.transform.weight)
+    assert weight.diagonal().mean().abs() < 0.3 and weight.abs().max() <= (3 / 24) ** 0.5
+    with pytest.raises(ValueError, match="initialisation='zero': 'identity' or 'random'"):
+        model(initialisation="zero")

@@ -67,3 +67,17 @@ def test_the_plateau_of_a_constant_answer() -> None:
 def test_unknown_variants_are_named() -> None:
     with pytest.raises(ConfigError, match="tensor or concat"):
         Relation(24, head="dot")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["relation", "induction"])
+@pytest.mark.parametrize("dim", [24, 300])
+def test_an_identity_start_ranks_like_the_cosine(name: str, dim: int) -> None:
+    """At 300 numbers both sides are first projected to 256, by the same orthonormal rows."""
+    support = torch.nn.functional.normalize(random(4, 1, dim), dim=-1)
+    query = support[:, 0] + 0.3 * torch.nn.functional.normalize(random(4, dim, seed=1), dim=-1)
+    method = create(name, dim, way=4, shot=1, initialisation="identity").double().eval()
+    scores = method(support, query)
+    assert scores.argmax(dim=-1).tolist() == [0, 1, 2, 3]
+    assert scores.diagonal().min() > 0.8 and (scores - scores.diagonal().diag()).max() < 0.5
+    with pytest.raises(ConfigError, match="initialisation 'zero': use identity or random"):
+        create(name, dim, way=4, shot=1, initialisation="zero")

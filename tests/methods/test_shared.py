@@ -86,6 +86,6 @@ def test_unknown_method() -> None:
         create("neerest", 4, way=2, shot=1)
 
 
-def test_a_method_without_options_says_so() -> None:
-    with pytest.raises(ConfigError, match="nearest has no option 'scale': its options: none"):
+def test_a_method_without_options_of_its_own_names_the_shared_ones() -> None:
+    with pytest.raises(ConfigError, match="nearest has no option 'scale': its options: input_map, input_unit, input_c"):
         create("nearest", DIM, way=2, shot=1, scale=3.0)

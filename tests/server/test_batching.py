@@ -138,3 +138,19 @@ def test_an_error_reaches_who_waits_and_the_thread_goes_on() -> None:
         bad.future.result(10)
     assert batcher.submit(ONE, ["fine"], 1, False, 10)[0].future.result(10)[0].label == "fine"
     batcher.close()
+
+
+def test_threads_share_what_waits() -> None:
+    """One thread that took all would leave the other idle."""
+    engine, batcher = make(threads=2, batch=32)
+    busy = [batcher.submit(ONE, [f"busy {number}"], 1, False, 10)[0] for number in range(2)]
+    until = time.monotonic() + 5
+    while batcher.waiting:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    jobs = [batcher.submit(ONE, [str(number)], 1, False, 10)[0] for number in range(16)]
+    engine.gate.set()
+    for job in (*busy, *jobs):
+        assert job.future.result(10)
+    batcher.close()
+    assert max(map(len, engine.asked)) == 8 and sum(map(len, engine.asked)) == 18

@@ -14,6 +14,8 @@ import yaml
 
 from dmin.cli.app import run
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

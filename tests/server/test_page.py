@@ -3,41 +3,27 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from dmin.server.keys import create_key
 from dmin.server.settings import Settings
+from tests.browser import chromium, needs_chromium, serious_faults
 from tests.server.conftest import CLASSES, Live
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update "
-    "--disable-sync"
-)
-AXE = [
-    Path(os.environ.get("DMIN_AXE", "none")),
-    Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js",
-]
 PICTURES = os.environ.get("DMIN_PICTURES")  # a folder for screenshots, to look at
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None,
-    reason="Chromium is not installed here (Debian: apt-get install chromium): the page was NOT tested",
-)
+pytestmark = [pytest.mark.slow, needs_chromium]
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
+    with chromium() as found:
         yield found
-        found.close()
 
 
 @pytest.fixture
@@ -85,6 +71,26 @@ def test_a_first_visit_from_nothing_to_an_answer(start: Callable[..., Live], vis
     expect(page.locator("#ranked li").first).to_contain_text("fruit")
     expect(page.locator("#shares")).to_contain_text("cherry grape melon")
     picture(page, "first-visit")
+
+
+def test_what_is_typed_while_an_answer_is_late_stays(live: Live, visit: Callable[..., Page]) -> None:
+    page = visit(live)
+    page.click("#tab-examples")
+    hold_back = """const fetched = window.fetch; window.fetch = async (path, options) => {
+        if (String(path).endsWith("/check")) await new Promise((go) => { window.letGo = go; });
+        return fetched(path, options); }"""
+    page.evaluate(hold_back)
+    page.fill("#add-label", "sea")
+    page.fill("#add-texts", "wave shore")
+    page.click("#add-form button")
+    expect(page.locator("#classes")).to_contain_text("sea")
+    page.fill("#add-label", "money")
+    page.fill("#add-texts", "coin salary")
+    page.locator("#add-label").focus()
+    page.evaluate("window.letGo()")
+    expect(page.locator("#doctor")).to_contain_text("Few examples: sea")  # the late answer is drawn
+    expect(page.locator("#add-label")).to_be_focused()
+    expect(page.locator("#add-texts")).to_have_value("coin salary")
 
 
 def test_put_a_text_right_with_one_click_and_undo(live: Live, visit: Callable[..., Page]) -> None:
@@ -165,9 +171,15 @@ def test_evaluation_shows_matrix_and_wrong_texts(live: Live, visit: Callable[...
 
 def test_the_map_shows_examples_pile_and_typed_text(live: Live, visit: Callable[..., Page]) -> None:
     page = visit(live)
+    page.click("#tab-label")
+    page.fill("#pile", "apple road\nsong wheel\ndrum plum\nrain tide")
+    page.click("#start-label")
+    expect(page.locator("#label-choices button")).to_have_count(3)
+    page.click("#tab-try")
     page.fill("#text", "apple plum")
     page.click("#tab-map")
     expect(page.locator("#map .point")).to_have_count(9)
+    expect(page.locator("#map .pile")).to_have_count(4)
     expect(page.locator("#map .typed")).to_have_count(1)
     expect(page.locator("#map text").first).to_be_visible()
     picture(page, "map")
@@ -229,14 +241,10 @@ def test_it_fits_a_phone_and_the_dark(live: Live, visit: Callable[..., Page], wi
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(live: Live, visit: Callable[..., Page], scheme: str, tmp_path: Path) -> None:
-    axe = next((path for path in AXE if path.is_file()), None)
-    if axe is None:
-        pytest.skip("axe-core is not here (npm install --no-save axe-core): accessibility rules were NOT checked")
     page = visit(live, color_scheme=scheme, bypass_csp=True)
     page.fill("#text", "apple plum")
     page.keyboard.press("Enter")
     expect(page.locator("#ranked li")).to_have_count(3)
-    page.add_script_tag(path=axe)
     file = tmp_path / "test.csv"
     file.write_text("text,label\napple,fruit\nwheel,car\napple,car\n")
     for tab in ("try", "examples", "label", "map", "evaluate", "history"):
@@ -246,16 +254,9 @@ def test_axe_finds_nothing_serious(live: Live, visit: Callable[..., Page], schem
             expect(page.locator("#accuracy")).to_be_visible()
         if tab == "map":
             expect(page.locator("#map .point").first).to_be_attached()
-        found = page.evaluate("axe.run(document)")["violations"]
-        serious = [
-            (item["id"], item["nodes"][0]["html"][:200]) for item in found if item["impact"] in ("serious", "critical")
-        ]
-        assert serious == [], tab
+        assert serious_faults(page) == [], tab
     page.goto(f"{live.url}/docs")
-    page.add_script_tag(path=axe)
-    assert [
-        i["id"] for i in page.evaluate("axe.run(document)")["violations"] if i["impact"] in ("serious", "critical")
-    ] == []
+    assert serious_faults(page) == []
 
 
 def test_the_whole_way_with_the_default_encoder(settings: Settings, visit: Callable[..., Page], tmp_path: Path) -> None:

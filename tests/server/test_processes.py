@@ -7,14 +7,21 @@ import random
 import sqlite3
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import httpx
+import pytest
 
+from dmin.server import edits
+from dmin.server.database import Database
 from dmin.server.settings import Settings
-from tests.server.conftest import CLASSES, STRESS, Cluster
+from dmin.server.store import Store
+from tests.server.conftest import CLASSES, STRESS, Cluster, Live
 from tests.server.processes import ServiceProcess
+
+pytestmark = pytest.mark.slow
 
 AT = "/v1/collections/default"
 
@@ -127,12 +134,29 @@ def test_two_services_on_one_postgresql_see_each_other_and_agree(settings: Setti
                 assert time.monotonic() < begun + 5, "the change was not seen"
             delays.append(time.monotonic() - begun)
             assert writer.http.post(f"{AT}/classify", json={"texts": texts, "top_k": 100}).json() == seen
-        assert sorted(delays)[7] < 1  # eight of ten: the machine may be busy with other tests for a moment
+        assert max(delays) < 1, delays
         tag = one.http.get(f"{AT}/classes/car").headers["etag"]
         assert one.http.put(f"{AT}/classes/car", json={"examples": ["a"]}, headers={"If-Match": tag}).is_success
         late = two.http.put(f"{AT}/classes/car", json={"examples": ["b"]}, headers={"If-Match": tag})
         assert late.status_code == 412
         assert late.json()["changes"][0]["label"] == "car"
+
+
+def test_a_lost_notice_is_made_up_for_within_a_second(
+    start: Callable[..., Live], cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change by another process whose notice never comes; the reader hears nothing and looks by itself."""
+    live = start(store=cluster.database())
+    live.fill()
+    monkeypatch.setattr(Database, "notify", lambda *_: None)
+    other = Database(live.service.settings.store)
+    revision = (
+        Store(other).change("default", edits.import_examples({"sea": ["wave shore", "sand tide"]}, {}), "x").revision
+    )
+    other.close()
+    until = time.monotonic() + 1
+    while live.http.post(f"{AT}/classify", json={"texts": ["apple"]}).json()["revision"] < (revision or 0):
+        assert time.monotonic() < until, "the change was not seen"
 
 
 def test_two_services_on_one_sqlite_file_agree(settings: Settings) -> None:

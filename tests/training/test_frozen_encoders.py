@@ -28,6 +28,7 @@ def settings(words_file: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bge-small", "static", "bge-small+static"])
 def test_a_head_trains_on_its_vectors(settings: dict[str, Any], tmp_path: Path, name: str) -> None:
     """The model folder records the encoder by name, version and digest, and opens again."""

@@ -181,8 +181,8 @@ def test_whether_it_is_fitted_is_known_without_loading_or_fetching(run: Path, mo
     def refuse(*arguments: Any, **options: Any) -> None:
         raise AssertionError("nothing may be fetched or loaded")
 
-    monkeypatch.setattr("dmin.model.folder.fetch_folder", refuse)
-    monkeypatch.setattr("dmin.classifier.scoring.load_model", refuse)
+    monkeypatch.setattr("dmin.model.places.fetch_folder", refuse)
+    monkeypatch.setattr("dmin.classifier.trained.load_model", refuse)
     assert FewShotClassifier(run).__sklearn_is_fitted__()
     assert not FewShotClassifier("owner/name").__sklearn_is_fitted__()
     assert not FewShotClassifier().__sklearn_is_fitted__()

@@ -68,11 +68,37 @@ def test_a_run_folder_holds_what_it_promises(settings: dict[str, Any], tmp_path:
         assert all("lora" in name for name in learned) and bool(learned) == (tune == "lora")
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_weights(settings: dict[str, Any], tmp_path: Path) -> None:
     runs = [train({**settings, "seed": seed}, tmp_path / str(number)) for number, seed in enumerate((3, 3, 4))]
     states = [run.method.state_dict() for run in runs]
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
     assert not torch.equal(states[0]["base_memory"], states[2]["base_memory"])
+
+
+def test_a_run_that_stops_between_two_lines_of_metrics_writes_the_same_lines(
+    settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line averages ten updates; a checkpoint after the seventh of them holds the seven."""
+    settings = {**settings, "stage2.validate_every": 7}
+    train(settings, tmp_path / "whole")
+    save = CheckpointStore.save
+
+    def stop_after_seven(store: CheckpointStore, state: Any, *rest: Any) -> None:
+        save(store, state, *rest)
+        if (state.stage, state.step) == (2, 7):
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CheckpointStore, "save", stop_after_seven)
+        with pytest.raises(KeyboardInterrupt):
+            train(settings, tmp_path / "broken")
+    train(settings, tmp_path / "broken", resume=True)
+    whole, broken = (
+        [{**line, "time": 0} for line in read_metrics(tmp_path / name / "metrics.jsonl")]
+        for name in ("whole", "broken")
+    )
+    assert broken == whole
 
 
 def test_training_leaves_global_random_state_alone(settings: dict[str, Any], tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device
 
 from dmin.adaptive.logistic import fit_column
+from dmin.adaptive.namespace import array_namespace, device
+from dmin.adaptive.room import Room
 from dmin.adaptive.spread import Array, Recipe, View
 
 SIZES = (1, 2, 3, 4, 5, 6, 8, 11, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # numbers of rows that classes are padded to
@@ -53,6 +54,7 @@ class Head:
         dual: A [n, C]; None where the logistic part is left out.
         primal: W [C, D]: A'X as it was when each column was fitted, with the parts of rows that have left since then, and
             of unlabelled texts.
+        room: where rows of further classes find place without a copy of all the others; numpy only.
     """
 
     recipe: Recipe
@@ -65,6 +67,7 @@ class Head:
     named: tuple[bool, ...]
     dual: Array | None = None
     primal: Array | None = None
+    room: Room | None = None
 
     # Rows
 
@@ -72,6 +75,21 @@ class Head:
     def starts(self) -> list[int]:
         """The first row of each class, and the end of the last."""
         return [0, *accumulate(self.sizes)]
+
+    @cached_property
+    def start_array(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """`starts` as an array [C + 1]."""
+        return np.concatenate([[0], np.cumsum(self.size_array)]).astype(np.int64)
+
+    @cached_property
+    def size_array(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """`sizes` as an array [C]."""
+        return np.array(self.sizes, dtype=np.int64)
+
+    @cached_property
+    def named_array(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """`named` as an array [C]."""
+        return np.array(self.named, dtype=bool)
 
     def rows_of(self, column: int) -> slice:
         """The rows of a class."""
@@ -221,6 +239,9 @@ class Head:
 
     def with_class(self, vectors: Array, named: bool) -> Head:
         """With one class more, from an encoder's vectors [K, D], the name last; no other score moves."""
+        if self.dual is None and self.room is not None:
+            rows = self.room.appended(np.asarray(self.rows), self.prepare(vectors, named))
+            return replace(self, rows=rows, sizes=(*self.sizes, vectors.shape[0]), named=(*self.named, named))
         return self._changed(len(self.sizes), self.prepare(vectors, named), named, [-1] * vectors.shape[0])
 
     def with_rows(self, column: int, vectors: Array, named: bool, before: Sequence[int]) -> Head:
@@ -242,11 +263,20 @@ class Head:
         return replace(
             self,
             rows=self.rows[rows, :],
+            room=None,
             sizes=tuple(self.sizes[place] for place in keep),
             named=tuple(self.named[place] for place in keep),
             dual=None if self.dual is None else self.dual[rows, :][:, keep],
             primal=None if self.primal is None else self.primal[keep, :],
         )
+
+    def with_room(self) -> Head:
+        """The same head, to which classes can be added without a copy of all rows; only without the logistic part."""
+        if self.dual is not None or not isinstance(self.rows, np.ndarray) or len(self.rows) != sum(self.sizes):
+            return self
+        room = Room()
+        rows = np.asarray(self.rows)
+        return replace(self, rows=room.appended(rows, rows[:0]), room=room)
 
     def prepare(self, vectors: Array, named: bool) -> Array:
         """Rows [K, D] of one class's vectors."""
@@ -270,7 +300,7 @@ class Head:
         all_rows = xp.where(
             fresh, given, xp.take(self.rows, kept, axis=0)
         )  # what was known stays the same to the last bit
-        head = replace(self, rows=all_rows, sizes=sizes, named=names, dual=None, primal=None)
+        head = replace(self, rows=all_rows, sizes=sizes, named=names, dual=None, primal=None, room=None)
         if self.dual is None or self.primal is None:
             return head
         dual = xp.where(fresh, xp.zeros_like(self.dual[:1, :]), xp.take(self.dual, kept, axis=0))  # [n, C]

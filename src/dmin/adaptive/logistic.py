@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from array_api_compat import array_namespace
-
+from dmin.adaptive.namespace import array_namespace
 from dmin.adaptive.spread import Array
 
 TOLERANCE = 5e-5  # of the gradient's norm, relative to the start: logits then agree with scikit-learn's to 1e-3

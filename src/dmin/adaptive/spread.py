@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
+
+from dmin.adaptive.namespace import array_namespace
 
 Array = Any  # a float32 array of numpy, or of any other namespace of the array API
 

@@ -12,7 +12,7 @@ from typing import IO, Any, TextIO
 
 from dmin.bulk.on_error import OnError
 from dmin.data.columns import ENCODING, TEXT, Source
-from dmin.data.formats import (
+from dmin.data.readers import (
     BadRow,
     bounded_lines,
     check_encoding,

@@ -51,6 +51,8 @@ class Part:
             raise DataError(f"{self.output} is there already: choose another --output, or remove it")
         if not self.path.is_file():
             return
+        if not self.record.is_file() and not self.path.stat().st_size:
+            return  # of a run that was killed before it had written anything
         if not resume:
             raise DataError(f"{self.path} is there from an interrupted run: add --resume to continue it, or remove it")
         if not self.record.is_file():

@@ -14,7 +14,7 @@ import tempfile
 import uuid
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from dmin.bulk.on_error import OnError
 from dmin.bulk.remote import Found, Place, find_files, open_place
 from dmin.classifier.few_shot import FewShotClassifier
 from dmin.data.columns import ENCODING
-from dmin.data.formats import check_encoding
+from dmin.data.readers import check_encoding
 from dmin.errors import ConfigError, DataError, DminError, StorageError, one_line
 
 KINDS = (".parquet", ".csv", ".tsv", ".jsonl", ".txt")
@@ -98,9 +98,10 @@ class Scorer:
     """
 
     def __init__(self, archive: bytes, encoder: Any, work: Work, device: str, counter: Callable[[int], object]) -> None:
-        import torch
+        with suppress(ModuleNotFoundError):  # the default classifier does without it
+            import torch
 
-        torch.set_num_threads(1)  # there is one actor per core
+            torch.set_num_threads(1)  # there is one actor per core
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
         self.work, self.counter = work, counter
         with tempfile.TemporaryDirectory() as folder:
@@ -167,6 +168,7 @@ def classify_files(
     workers: int | None = None,
     device: str | None = None,
     after_batch: Callable[[int], object] = int,
+    after_resume: Callable[[int], object] = int,
 ) -> Outcome:
     """Classify every file of a folder or pattern, each into a file of the same name below `output`.
 
@@ -180,6 +182,7 @@ def classify_files(
         workers: actors; without it, one per core of the cluster (per GPU on "cuda").
         device: of the workers; without one, "cuda" where the cluster has GPUs, else "cpu".
         after_batch: called with the number of rows done since the last call.
+        after_resume: called with the number of rows that an earlier run answered, where there was one.
 
     Raises:
         DataError: when some files could not be answered (the others are), or the folder was begun otherwise.
@@ -198,15 +201,15 @@ def classify_files(
     ledger = Ledger(place)
     ledger.begin(work.settings(digest))
     before = ledger.done(found.files)
+    if before:
+        after_resume(sum(before.values()))
     missing = {name: info for name, info in found.files.items() if name not in before}
     rows = 0
     if missing:
         if state.settings.backend not in ("auto", "torch"):
             device = device or "cpu"  # the only one that ONNX computes on, also where the cluster has GPUs
         run = partial(ray_cluster.run, workers=workers, device=device, after_batch=after_batch)
-        encoder = (
-            state.settings.encoder
-        )  # not in the archive: a function, or a name that load does not follow by itself
+        encoder = state.settings.encoder  # not in the archive: a function, or a name that load does not follow
         rows = _collect(run(Scorer, (archive, encoder, work), _items(missing)), len(missing))
     ledger.clean()
     return Outcome(len(missing), rows, len(before))

@@ -9,8 +9,9 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from torch import Tensor
+from numpy.typing import NDArray
 
+from dmin.classifier.arrays import Array
 from dmin.classifier.knowledge import ClassSupport
 from dmin.classifier.state import State
 from dmin.errors import DataError, printable
@@ -18,6 +19,7 @@ from dmin.errors import DataError, printable
 LEAST_DIFFERENCE = 0.0005  # of two cosines that are printed with three digits
 
 OTHERS_SHOWN = 5  # examples of other classes that an explanation names
+STAGES = {1: "1, the static encoder, which was sure", 2: "2, the default encoder"}
 NOTHING = 1e-5  # a share that is rounding
 
 
@@ -30,6 +32,7 @@ class Answer:
     probability: float  # of the nearest class
     refused: bool
     top: tuple[tuple[Any, float], ...]  # the most likely classes with their deciding scores, best first
+    stage: int | None = None  # of a cascade, which answered: 1 (static) or 2; None where there is one stage
 
     @property
     def decision(self) -> float:
@@ -63,6 +66,7 @@ class Explanation:
     memory: tuple[tuple[str, float], ...] = ()  # base classes that shaped the nearest class's vectors, with weights
     cosine: float = float("nan")  # of the nearest class
     unreadable: bool = False  # refused because the encoder cannot read the text
+    stage: int | None = None  # of a cascade, which answered: 1 (static) or 2; None where there is one stage
 
     def as_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -71,6 +75,7 @@ class Explanation:
             "runner_up": self.runner_up, "runner_up_score": self.runner_up_score, "threshold": self.threshold,
             "examples": [{name: _number(value) for name, value in asdict(share).items()} for share in self.examples],
             "memory": [[name, weight] for name, weight in self.memory],
+            **({} if self.stage is None else {"stage": self.stage}),
         }  # fmt: skip
 
     @property
@@ -92,6 +97,8 @@ class Explanation:
             refused = " (refused: the encoder cannot read it)"
         nearest = printable(self.nearest)
         lines = [f"{self.text!r} -> {printable(self.label)}   score {self.score:.3f} of {nearest}{refused}"]
+        if self.stage is not None:
+            lines.append(f"  stage: {STAGES[self.stage]}")
         if self.runner_up is not None:
             lines.append(f"  runner-up: {printable(self.runner_up)} ({self.runner_up_score:.3f})")
         for share in self.examples:
@@ -126,9 +133,9 @@ def answer_texts(state: State, X: Sequence[Any], k: int = 1) -> list[Answer]:  #
     """Label, cosine, probability and the k most likely classes of each text, from one state."""
     if k < 1:
         raise DataError(f"k={k}: at least 1 is needed")
-    vectors = state.vectors(X)  # [L, d]
-    cosines = state.cosines(vectors)  # [L, C]
-    scores = state.scores(vectors, cosines)  # [L, C]
+    if state.model.index is not None:
+        return _answer_candidates(state, X, k)
+    cosines, scores, by_first = state.scored(X)  # [L, C], [L, C], [L]
     probabilities = state.probabilities(scores)  # [L, C]
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]  # [L, k]
     labels, limits = state.labels, state.limits
@@ -139,15 +146,37 @@ def answer_texts(state: State, X: Sequence[Any], k: int = 1) -> list[Answer]:  #
         top = tuple((labels[column], float(scores[text, column])) for column in columns)
         refused = bool(cosines[text, best] < limits[best]) or bool(unreadable[text])
         label = state.refused_label if refused else labels[best]
+        stage = _stage(state, bool(by_first[text]))
+        answers.append(Answer(label, float(cosines[text, best]), float(probabilities[text, best]), refused, top, stage))
+    return answers
+
+
+def _answer_candidates(state: State, X: Sequence[Any], k: int) -> list[Answer]:  # noqa: N803
+    """Answers among the classes that the index finds; probabilities are among these."""
+    columns, cosines, scores = state.model.candidates(state.vectors(X))  # [L, candidates], all three
+    probabilities = state.probabilities(scores)
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    limits = None if state.settings.reject is None else state.limits
+    unreadable = state.unreadable(X) & (state.settings.reject == "auto")
+    entries, answers = state.knowledge.classes, []
+    for text, places in enumerate(order):
+        best = places[0]
+        top = tuple(
+            (entries[columns[text, place]].label, float(scores[text, place]))
+            for place in places
+            if columns[text, place] >= 0
+        )
+        below = limits is not None and bool(cosines[text, best] < limits[columns[text, best]])
+        refused = below or bool(unreadable[text])
+        label = state.refused_label if refused else top[0][0]
         answers.append(Answer(label, float(cosines[text, best]), float(probabilities[text, best]), refused, top))
     return answers
 
 
 def explain_text(state: State, text: Any) -> Explanation:
     """The decision for one text, with each example's exact share of the winning score, from one state."""
-    query = state.vectors([text])  # [1, d]
-    cosines = state.cosines(query)  # [1, C]
-    scores = state.scores(query, cosines)[0]  # [C]
+    cosines, found, by_first = state.scored([text])  # [1, C], [1, C], [1]
+    scores = found[0]  # [C]
     labels = state.labels
     order = np.argsort(-scores, kind="stable")
     best, runner = int(order[0]), int(order[1]) if len(order) > 1 else None
@@ -156,7 +185,7 @@ def explain_text(state: State, text: Any) -> Explanation:
     entry = state.knowledge.by_label.get(labels[best])
     shares: tuple[Share, ...] = ()
     if entry is not None:
-        shares = _shares(state, entry, query) if state.model.head is None else _head_shares(state, best, query)
+        shares = _all_shares(state, entry, best, text, bool(by_first[0]))
     return Explanation(
         text=str(text),
         label=state.refused_label if cosine < limit or unreadable else labels[best],
@@ -169,10 +198,25 @@ def explain_text(state: State, text: Any) -> Explanation:
         memory=state.model.memory_of(entry) if entry is not None else (),
         cosine=cosine,
         unreadable=unreadable,
+        stage=_stage(state, bool(by_first[0])),
     )
 
 
-def _shares(state: State, entry: ClassSupport, query: Tensor) -> tuple[Share, ...]:
+def _stage(state: State, by_first: bool) -> int | None:
+    return None if state.first is None else 1 if by_first else 2
+
+
+def _all_shares(state: State, entry: ClassSupport, column: int, text: Any, by_first: bool) -> tuple[Share, ...]:
+    """Shares in the score of one class, by the stage and the method that decided."""
+    if by_first and state.first is not None:
+        return _head_shares(state, column, *state.first.shares(text, column))
+    query = state.vectors([text])  # [1, d]
+    if state.model.head is None:
+        return _shares(state, entry, query)
+    return _head_shares(state, column, *state.model.head_shares(column, query))
+
+
+def _shares(state: State, entry: ClassSupport, query: Array) -> tuple[Share, ...]:
     parts, without = state.model.shares(entry, query, state.knowledge.name_weight)
     shares = [
         Share(text, float(parts[row]), without[row], entry.named and row == len(entry.texts) - 1, entry.label)
@@ -181,9 +225,10 @@ def _shares(state: State, entry: ClassSupport, query: Tensor) -> tuple[Share, ..
     return tuple(sorted(shares, key=lambda share: -share.share))
 
 
-def _head_shares(state: State, column: int, query: Tensor) -> tuple[Share, ...]:
+def _head_shares(
+    state: State, column: int, parts: NDArray[np.float64], left: float, without: Sequence[float]
+) -> tuple[Share, ...]:
     """Shares of the adaptive head: the class's own rows, the others that count most, and the rest together."""
-    parts, left, without = state.model.head_shares(column, query)
     found: dict[int, list[Share]] = {}
     at = 0
     for place, entry in enumerate(state.knowledge.classes):

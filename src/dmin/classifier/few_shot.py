@@ -9,17 +9,17 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import NotFittedError
 
 from dmin.classifier.check import SupportReport, examine
+from dmin.classifier.estimator import Estimator, not_fitted
 from dmin.classifier.explanation import Answer, Explanation, answer_texts, explain_text
 from dmin.classifier.inputs import VectorText, check_label, label_array, read_examples
 from dmin.classifier.knowledge import ClassSupport, Knowledge
 from dmin.classifier.learning import adapt_state, extend_state, fit_state, forget_class, forget_example, refit_state
 from dmin.classifier.locks import lock_of
 from dmin.classifier.refusal import Reject
-from dmin.classifier.state import Settings, State
+from dmin.classifier.settings import Settings
+from dmin.classifier.state import State
 from dmin.classifier.storage import load_state, push_state, save_state
 from dmin.encoder import FloatArray, TextEncoder
 from dmin.errors import DataError, unknown_name
@@ -28,7 +28,7 @@ from dmin.model import answers_own_classes
 Examples = Mapping[Any, Sequence[str]] | Sequence[str]
 
 
-class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class FewShotClassifier(Estimator):
     """Classifies texts from a few examples of each class; a scikit-learn estimator without training at fit.
 
     Threads may predict while another one changes the classes: each call answers from one snapshot. Changes of one
@@ -41,7 +41,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Hugging Face id.
         encoder: in place of the default encoder: the name of another one, with the adaptive head; or, with nearest
             prototypes, a folder, a Hugging Face id, any callable `texts -> array [n, d]`, or "precomputed": `X` then holds
-            vectors [n, d]. model="adaptive" uses the adaptive head on these too.
+            vectors [n, d]. model="adaptive" uses the adaptive head on these too. "cascade": the fast encoder "static"
+            answers the texts that it is sure of, the default one the others.
         use_names: let the class's name take part as one more row: True, False, or "auto" (where labels are words).
         descriptions: a sentence for a label, in place of its name; a class may have nothing but that.
         keep_base: classify over the trained model's base classes too. A model that was trained with all_classes always
@@ -52,7 +53,10 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             None: "unknown" among labels that are strings, -1 among whole numbers.
         outside: out-of-scope texts for reject="auto" to learn from.
         backend: what encodes: "auto", "torch", "onnx", or "onnx-int8" (twice as fast on a CPU; see the page on speed).
+            With "torch" scores are computed by torch too, in place of numpy; the answers are the same.
         device: where to compute; without one, a GPU where there is one.
+        search: "exact", or "index": with many thousands of classes, an approximate index finds the classes that `predict`
+            and `answer` then score exactly (default head; needs the extra `index`). All else stays exact.
 
     Example:
         >>> classifier = FewShotClassifier().fit({"refund": ["I want my money back"], "parcel": ["where is my order"]})
@@ -73,6 +77,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         outside: Sequence[str] | None = None,
         backend: str = "auto",
         device: str | None = None,
+        search: str = "exact",
     ) -> None:
         self.model = model
         self.encoder = encoder
@@ -84,6 +89,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.outside = outside
         self.backend = backend
         self.device = device
+        self.search = search
 
     _state: State  # the only thing that fit, add_class and the like change
 
@@ -99,7 +105,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """One frozen snapshot of everything that answers are made from."""
         if not hasattr(self, "_state"):
             if not self._needs_no_fit():
-                raise NotFittedError("the classifier knows no class yet: call fit, or add_class")
+                raise not_fitted("the classifier knows no class yet: call fit, or add_class")
             self.open()
         return self._state.refusing(self.reject, self.unknown_label, self.outside)
 
@@ -165,14 +171,15 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._state = state if unlabelled is None else adapt_state(state, unlabelled)
         return self
 
-    def adapt(self, X: Sequence[str]) -> Self:  # noqa: N803
+    def adapt(self, X: Sequence[str], *, vectors: Any = None) -> Self:  # noqa: N803
         """Learn from texts whose classes are not known, beside the examples; the head is fitted anew to both.
 
         Texts like those that will be asked for help most. Of more than 20,000 a sample is used. New texts gain as well, the
-        cosines that refusal goes by stay as they are, and `refit` takes it back.
+        cosines that refusal goes by stay as they are, and `refit` takes it back. `vectors` [m, d] are the texts' own by
+        `encoder_`, where they are known: then nothing is encoded.
         """
         with lock_of(self):
-            self._state = adapt_state(self._ready(), X)
+            self._state = adapt_state(self._ready(), X, vectors)
         return self
 
     def partial_fit(self, X: Examples, y: Iterable[Any] | None = None, classes: Any = None) -> Self:  # noqa: N803
@@ -237,17 +244,30 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # Storage
 
-    def save(self, path: str | Path) -> None:
-        """Write classes, examples, vectors and, if there is one, the trained model into a folder."""
-        save_state(self._ready().with_outside(), Path(path))
+    def save(self, path: str | Path, *, with_encoder: bool = False) -> None:
+        """Write classes, examples, vectors and, if there is one, the trained model into a folder.
+
+        Args:
+            path: the folder.
+            with_encoder: also write the encoder, so that the folder loads where its package is not installed.
+        """
+        save_state(self._ready().with_outside(), Path(path), with_encoder=with_encoder)
 
     @classmethod
-    def load(cls, path: str | Path, *, encoder: Any = None, device: str | None = None) -> Self:
+    def load(
+        cls, path: str | Path, *, encoder: Any = None, device: str | None = None, backend: str | None = None
+    ) -> Self:
         """Read a folder that `save` wrote, or a hub id that `push_to_hub` filled.
 
         A classifier with an encoder of its own needs that encoder again.
+
+        Args:
+            path: the folder, or the hub id.
+            encoder: in place of the one that the folder names or carries.
+            device: where to compute.
+            backend: what computes, if not what computed when it was saved.
         """
-        state = load_state(path, encoder, device)
+        state = load_state(path, encoder, device, backend)
         classifier = cls(**state.settings.as_dict())
         classifier._state = state
         return classifier
@@ -269,15 +289,14 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Sequence[str]) -> NDArray[np.float64]:  # noqa: N803
         """Probabilities of the classes, [texts, classes]; a refused text has them too."""
         state = self._ready()
-        return state.probabilities(state.scores(state.vectors(X)))
+        return state.probabilities(state.scored(X)[1])
 
     def decision_function(self, X: Sequence[str]) -> FloatArray:  # noqa: N803
         """The deciding score of each text for each class, [texts, classes]; its largest is what `predict` answers.
 
         With the default model it is a logit plus a weighted cosine; with "nearest" and trained models, the raw cosine.
         """
-        state = self._ready()
-        return state.scores(state.vectors(X))
+        return self._ready().scored(X)[1]
 
     def predict_top_k(self, X: Sequence[str], k: int = 3) -> list[list[tuple[Any, float]]]:  # noqa: N803
         """The k most likely classes of each text with their deciding scores, best first."""

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dmin.classifier.estimator import conversion_warning
 from dmin.encoder import FloatArray
 from dmin.errors import DataError
 
@@ -33,11 +34,9 @@ class VectorText(str):
     @staticmethod
     def list_of(X: Any) -> list[VectorText]:  # noqa: N803 (scikit-learn's name)
         """The vectors of an array [n, d]."""
-        from sklearn.utils.validation import check_array
-
         if isinstance(X, list | tuple) and not len(X):
             return []
-        values = check_array(X, dtype=np.float64, input_name="X")  # [n, d]
+        values = read_vectors(X)  # [n, d]
         return [VectorText.of(vector) for vector in values]
 
     @staticmethod
@@ -51,6 +50,30 @@ class VectorText(str):
             raise DataError(f"the vectors have different widths: {', '.join(map(str, sorted(widths)))}")
         found = [text.vector for text in texts if isinstance(text, VectorText)]
         return np.stack(found) if found else np.empty((0, 0), np.float32)
+
+
+def read_vectors(X: Any) -> NDArray[np.float64]:  # noqa: N803
+    """Vectors [n, d] of any kind of table, finite; errors are worded as scikit-learn words them."""
+    if hasattr(X, "tocsr") and hasattr(X, "nnz"):
+        raise TypeError("Sparse data was passed for X, but dense data is required. Use '.toarray()' to convert it")
+    values = np.asarray(X)
+    if values.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: X has the type {values.dtype}")
+    if values.ndim != 2:
+        shape = "a scalar" if values.ndim == 0 else f"an array of {values.ndim} dimensions"
+        raise ValueError(
+            f"X: Expected 2D array, got {shape} instead. Reshape your data: X.reshape(-1, 1) if it has a single feature, "
+            "X.reshape(1, -1) if it is a single vector"
+        )
+    for size, what in zip(values.shape, ("sample", "feature"), strict=True):
+        if size < 1:
+            raise ValueError(f"Found array with 0 {what}(s) (shape={values.shape}) while a minimum of 1 is required.")
+    if values.dtype.kind in "USO" and any(isinstance(value, str) for value in values.flat):
+        raise TypeError("X holds texts: encoder='precomputed' takes vectors of numbers; argument must be numbers")
+    found = values.astype(np.float64)
+    if not np.isfinite(found).all():
+        raise ValueError(f"Input X contains {'NaN' if np.isnan(found).any() else 'infinity'}.")
+    return found
 
 
 def read_queries(X: Sequence[Any], precomputed: bool) -> Sequence[str]:  # noqa: N803
@@ -106,11 +129,9 @@ def read_labels(y: Any) -> list[Any]:
     if hasattr(y, "__array__") and not isinstance(y, list | tuple):
         values = np.asarray(y)
         if values.ndim == 2 and values.shape[1] == 1:
-            from sklearn.exceptions import DataConversionWarning
-
             warnings.warn(
                 "A column-vector y was passed when a 1d array was expected; it is read as one dimension",
-                DataConversionWarning,
+                conversion_warning(),
                 stacklevel=5,
             )
             values = values.ravel()

@@ -10,11 +10,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import torch
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
+import numpy as np
 
-from dmin.methods import FewShotMethod, prepared_scoring
+from dmin.classifier.arrays import Array, computing, like, padded, take
+from dmin.classifier.scorers import Scorer
 
 # Sizes that classes are padded to, and how many rows are scored at once: few enough that all tensors of a routing iteration
 # stay in the processor's cache, many enough that starting an operation costs little.
@@ -29,12 +28,16 @@ class ClassSupport:
     label: Hashable
     texts: tuple[str, ...]  # the examples, then the name or description if it takes part
     named: bool  # is the last row the name?
-    vectors: Tensor  # [K, d]
-    prepared: Tensor  # [K, d]
+    vectors: Array  # [K, d]
+    prepared: Array  # [K, d]
 
-    def weights(self, name_weight: float) -> Tensor:
+    def weights(self, name_weight: float) -> Array:
         """The weight of each row, [K]: 1, and of the name `name_weight`."""
-        counts = torch.ones(len(self.texts), device=self.prepared.device)
+        return like(self.row_weights(name_weight), self.prepared)
+
+    def row_weights(self, name_weight: float) -> np.ndarray[Any, np.dtype[np.float32]]:
+        """`weights`, always of numpy."""
+        counts = np.ones(len(self.texts), np.float32)
         if self.named:
             counts[-1] = name_weight
         return counts
@@ -48,7 +51,7 @@ class ClassSupport:
         """The class with one row less."""
         kept = [index for index in range(len(self.texts)) if index != row]
         texts = tuple(self.texts[index] for index in kept)
-        return replace(self, texts=texts, vectors=self.vectors[kept], prepared=self.prepared[kept])
+        return replace(self, texts=texts, vectors=take(self.vectors, kept), prepared=take(self.prepared, kept))
 
 
 class Block:
@@ -56,23 +59,23 @@ class Block:
 
     def __init__(self, entries: tuple[ClassSupport, ...]) -> None:
         self.entries = entries
-        self._side: tuple[FewShotMethod, float, Any] | None = None
+        self._side: tuple[Scorer, float, Any] | None = None
 
-    def side(self, method: FewShotMethod, name_weight: float) -> Any:
-        """`method.support_side` of its classes. Two threads that come first both compute it, with equal results."""
+    def side(self, scorer: Scorer, name_weight: float) -> Any:
+        """`scorer.support_side` of its classes. Two threads that come first both compute it, with equal results."""
         kept = self._side
-        if kept is None or kept[0] is not method or kept[1] != name_weight:
-            kept = self._side = (method, name_weight, self._make_side(method, name_weight))
+        if kept is None or kept[0] is not scorer or kept[1] != name_weight:
+            kept = self._side = (scorer, name_weight, self._make_side(scorer, name_weight))
         return kept[2]
 
-    def _make_side(self, method: FewShotMethod, name_weight: float) -> Any:
-        prepared = pad_sequence([entry.prepared for entry in self.entries], batch_first=True)  # [C, K, d]
-        weights = pad_sequence([entry.weights(name_weight) for entry in self.entries], batch_first=True)  # [C, K]
-        sizes = torch.tensor([len(entry.texts) for entry in self.entries], device=prepared.device)
-        mask = torch.arange(prepared.shape[1], device=prepared.device) < sizes.unsqueeze(1)
-        return prepared_scoring(method).support_side(
-            prepared, None if mask.all() else mask, None if (weights == 1).all() else weights
-        )
+    def _make_side(self, scorer: Scorer, name_weight: float) -> Any:
+        prepared = padded([entry.prepared for entry in self.entries])  # [C, K, d]
+        weights = padded([entry.row_weights(name_weight) for entry in self.entries])  # [C, K]
+        sizes = np.array([len(entry.texts) for entry in self.entries])
+        mask = np.arange(prepared.shape[1]) < sizes[:, None]  # [C, K]
+        given = None if mask.all() else like(mask, prepared)
+        with computing(prepared):
+            return scorer.support_side(prepared, given, None if (weights == 1).all() else like(weights, prepared))
 
 
 def padded_size(entry: ClassSupport) -> int:
@@ -98,7 +101,7 @@ class Knowledge:
         """Examples per class, on average."""
         return sum(len(entry.examples) for entry in self.classes) / max(1, len(self.classes))
 
-    @property
+    @cached_property
     def labels(self) -> list[Hashable]:
         """The labels in the order of the columns."""
         return [entry.label for entry in self.classes]
@@ -107,6 +110,11 @@ class Knowledge:
     def by_label(self) -> Mapping[Hashable, ClassSupport]:
         """Classes by label."""
         return {entry.label: entry for entry in self.classes}
+
+    @cached_property
+    def owners(self) -> Mapping[str, Hashable]:
+        """The class of each example, the last one where there are several."""
+        return {text: entry.label for entry in self.classes for text in entry.examples}
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
@@ -129,11 +137,11 @@ class Knowledge:
         return tuple(known.get(tuple(map(id, group))) or Block(tuple(group)) for group in groups if group)
 
     @cached_property
-    def order(self) -> Tensor | None:
+    def order(self) -> list[int] | None:
         """Where each class stands among the classes of all blocks, [C]; None where they stand in order."""
         stands = {id(entry): at for at, entry in enumerate(entry for block in self.blocks for entry in block.entries)}
         places = [stands[id(entry)] for entry in self.classes]
-        return None if places == sorted(places) else torch.tensor(places, device=self.classes[0].prepared.device)
+        return None if places == sorted(places) else places
 
     @cached_property
     def whole(self) -> Block:
@@ -143,10 +151,21 @@ class Knowledge:
     def replaced(self, entries: Sequence[ClassSupport]) -> Knowledge:
         """With these classes added, or put in the place of those of the same label; the others stay the same objects."""
         new = {entry.label: entry for entry in entries}
-        kept = [new.pop(entry.label, entry) for entry in self.classes]
-        return replace(self, classes=(*kept, *new.values()), earlier=self.blocks)
+        earlier = self.__dict__.get("blocks", self.earlier)
+        if any(label in self.by_label for label in new):
+            kept = [new.pop(entry.label, entry) for entry in self.classes]
+            return replace(self, classes=(*kept, *new.values()), earlier=earlier)
+        found = replace(self, classes=(*self.classes, *new.values()), earlier=earlier)
+        found.__dict__["by_label"] = {
+            **self.by_label,
+            **new,
+        }  # (to make it again is slow with many thousands of classes)
+        if "owners" in self.__dict__:
+            added = {text: entry.label for entry in new.values() for text in entry.examples}
+            found.__dict__["owners"] = {**added, **self.owners}
+        return found
 
     def without(self, label: Hashable) -> Knowledge:
         """With one class less."""
         kept = tuple(entry for entry in self.classes if entry.label != label)
-        return replace(self, classes=kept, earlier=self.blocks)
+        return replace(self, classes=kept, earlier=self.__dict__.get("blocks", self.earlier))

@@ -8,19 +8,19 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 
 from dmin.adaptive import learn_unlabelled
+from dmin.adaptive.namespace import array_namespace
 from dmin.adaptive.unlabelled import MOST_TEXTS
 from dmin.classifier.fitting import SETTLED_CLASSES, extend_model, fit_model, remove_from_model
 from dmin.classifier.inputs import read_queries
 from dmin.classifier.knowledge import ClassSupport, Knowledge
 from dmin.classifier.refusal import check_reject_labels
-from dmin.classifier.scoring import Model
-from dmin.classifier.state import Settings, State
+from dmin.classifier.scoring import Model, check_finite
+from dmin.classifier.settings import Settings
+from dmin.classifier.state import State
 from dmin.data.labels import mostly_words, name_text
 from dmin.errors import ConfigError, DataError
-from dmin.methods import prepared_scoring
 
 
 def fit_state(settings: Settings, groups: Mapping[Any, Sequence[str]], before: State | None) -> State:
@@ -35,7 +35,7 @@ def fit_state(settings: Settings, groups: Mapping[Any, Sequence[str]], before: S
     names_on = names_take_part(settings, groups)
     if before is not None and before.settings.opens_like(settings):
         knowledge = Knowledge(name_weight=before.model.name_weight)
-        empty = State(settings, replace(before.model, head=None), knowledge, names_on, unknown)
+        empty = State(settings, replace(before.model, head=None), knowledge, names_on, unknown, first=before.first)
     else:
         empty = replace(State.open(settings), names_on=names_on, unknown=unknown)
     state = replace(_learn(empty, groups), settled=True)
@@ -99,14 +99,22 @@ def _learn(state: State, groups: Mapping[Any, Sequence[str]]) -> State:
     learned = learn_classes(state.model, groups, names, state.knowledge)
     knowledge = state.knowledge.replaced(learned)
     if state.settled:
-        return replace(state, model=extend_model(state.model, state.knowledge, learned), knowledge=knowledge)
+        return _extended(state, knowledge, learned)
     return _fitted(state, knowledge)
+
+
+def _extended(state: State, knowledge: Knowledge, changed: Sequence[ClassSupport]) -> State:
+    """The state with these classes added or changed, in both stages of a cascade."""
+    first = None if state.first is None else state.first.extended(state.knowledge, changed)
+    model = extend_model(state.model, state.knowledge, changed)
+    return replace(state, model=model, knowledge=knowledge, first=first)
 
 
 def _fitted(state: State, knowledge: Knowledge) -> State:
     """The state with these classes and a head fitted to them; settled once there are enough of them."""
     settled = len(knowledge.classes) >= SETTLED_CLASSES
-    return replace(state, model=fit_model(state.model, knowledge), knowledge=knowledge, settled=settled)
+    found = replace(state, model=fit_model(state.model, knowledge), knowledge=knowledge, settled=settled)
+    return found.with_first()
 
 
 def refit_state(state: State) -> State:
@@ -117,24 +125,46 @@ def refit_state(state: State) -> State:
     return replace(_fitted(state, knowledge), settled=True)
 
 
-def adapt_state(state: State, texts: Sequence[Any]) -> State:
-    """The state after learning from unlabelled texts, at most 20,000, with the head fitted anew to all examples."""
+def adapt_state(state: State, texts: Sequence[Any], known: Any = None) -> State:
+    """The state after learning from unlabelled texts, at most 20,000, with the head fitted anew to all examples.
+
+    `known` are the texts' vectors by the state's encoder [m, d], where they were made before.
+    """
     if state.model.setup is None:
         raise ConfigError(
             f"unlabelled texts need the default head: a {state.model.method.name} model learns from examples alone"
         )
     texts = read_queries(texts, state.settings.precomputed)
+    places = list(range(len(texts)))
     if len(texts) > MOST_TEXTS:
-        chosen = np.sort(np.random.default_rng(0).permutation(len(texts))[:MOST_TEXTS])
-        texts = [texts[place] for place in chosen]
-    vectors = state.model.vectors(texts, state.knowledge.width).float().cpu().numpy()  # [m, d]
+        places = np.sort(np.random.default_rng(0).permutation(len(texts))[:MOST_TEXTS]).tolist()
+    if known is None:
+        vectors = state.model.vectors([texts[place] for place in places], state.knowledge.width)  # [m, d]
+    else:
+        vectors = _checked(known, texts, state.knowledge.width)[places]  # [m, d]
     fitted = refit_state(state)
     head = fitted.model.head
     if head is None:
         raise DataError("there is no class yet that unlabelled texts could be learned for: call fit first")
     if head.dual is None and len(head.sizes) > 1:
         warnings.warn(f"{len(head.sizes)} classes are too many to learn from unlabelled texts", stacklevel=4)
-    return replace(fitted, model=replace(fitted.model, head=learn_unlabelled(head, vectors)))
+    found = replace(fitted, model=replace(fitted.model, head=learn_unlabelled(head, vectors)))
+    if found.first is None:
+        return found
+    cosines = found.cosines(vectors)
+    first = found.first.taught(found.scores(vectors, cosines), cosines.max(axis=1), texts, found.probability_scale)
+    return replace(found, first=first)
+
+
+def _checked(vectors: Any, texts: Sequence[Any], width: int | None) -> Any:
+    """Vectors [m, d] that are as many as the texts, as wide as the classes' and finite."""
+    found = np.asarray(vectors, np.float32)
+    if found.shape != (len(texts), width):
+        raise DataError(
+            f"vectors have the shape {found.shape} for {len(texts)} texts; [{len(texts)}, {width}] is needed"
+        )
+    check_finite(found, "vectors hold", texts)
+    return found
 
 
 def forget_class(state: State, label: Any) -> State:
@@ -142,7 +172,9 @@ def forget_class(state: State, label: Any) -> State:
     knowledge = state.knowledge.without(label)
     if not state.settled:
         return _fitted(state, knowledge)
-    return replace(state, model=remove_from_model(state.model, state.knowledge, label), knowledge=knowledge)
+    first = None if state.first is None else state.first.without(state.knowledge.labels.index(label))
+    model = remove_from_model(state.model, state.knowledge, label)
+    return replace(state, model=model, knowledge=knowledge, first=first)
 
 
 def forget_example(state: State, label: Any, row: int) -> State:
@@ -151,7 +183,7 @@ def forget_example(state: State, label: Any, row: int) -> State:
     knowledge = state.knowledge.replaced([smaller])
     if not state.settled:
         return _fitted(state, knowledge)
-    return replace(state, model=extend_model(state.model, state.knowledge, [smaller]), knowledge=knowledge)
+    return _extended(state, knowledge, [smaller])
 
 
 def learn_classes(
@@ -175,12 +207,12 @@ def learn_classes(
     }
     fresh = [(label, text) for label, texts in rows.items() for text in texts if (label, text) not in known]
     vectors = model.vectors([text for _, text in fresh], before.width)  # [n, d]
-    with torch.no_grad():  # the adaptive head keeps its rows itself
-        prepared = vectors if model.setup is not None else prepared_scoring(model.method).prepare(vectors)  # [n, d]
+    xp = array_namespace(vectors)
+    prepared = vectors if model.setup is not None else model.scorer.prepare(vectors)  # [n, d]
     known |= {key: (vectors[index], prepared[index]) for index, key in enumerate(fresh)}
     found = []
     for label, texts in rows.items():
-        vector, ready = (torch.stack(parts) for parts in zip(*(known[label, text] for text in texts), strict=True))
+        vector, ready = (xp.stack(parts) for parts in zip(*(known[label, text] for text in texts), strict=True))
         found.append(
             ClassSupport(label, tuple(texts), bool(names[label]), vector, vector if model.setup is not None else ready)
         )
@@ -189,11 +221,10 @@ def learn_classes(
 
 def warn_of_contradictions(rows: Mapping[Any, Sequence[str]], known: Knowledge) -> None:
     """Warn of texts that stand under two classes, among these and those that are known."""
-    owner: dict[str, Any] = {
-        text: entry.label for entry in known.classes if entry.label not in rows for text in entry.examples
-    }
+    owner: dict[str, Any] = {}
     for label, texts in rows.items():
         for text in texts:
-            other = owner.setdefault(text, label)
+            before = known.owners.get(text, label)
+            other = owner.setdefault(text, label if before in rows else before)
             if other != label:
                 warnings.warn(f"the text {text!r} stands under two classes: {other!r} and {label!r}", stacklevel=6)

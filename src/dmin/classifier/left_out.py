@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
+from dmin.adaptive.namespace import array_namespace
+from dmin.classifier.arrays import Array, as_numpy
 from dmin.classifier.knowledge import ClassSupport, Knowledge
 from dmin.classifier.scoring import Model
 
@@ -30,7 +31,6 @@ class LeftOut:
         return max(self.own, self.other)
 
 
-@torch.no_grad()
 def leave_each_out(knowledge: Knowledge, model: Model, most: int | None = None) -> Iterator[LeftOut]:
     """Each example of the classes with two or more rows; with `most`, of so many classes drawn at random."""
     columns = list(range(len(knowledge.classes)))
@@ -46,11 +46,17 @@ def _leave_out(knowledge: Knowledge, model: Model, columns: Sequence[int]) -> It
     """Each example of the classes of these columns, scored together."""
     alone = len(knowledge.classes) < 2
     examples = [(column, row) for column in columns for row in range(len(knowledge.classes[column].examples))]
-    queries = torch.stack([knowledge.classes[column].vectors[row] for column, row in examples])  # [n, d]
-    scores = model.cosines(queries, knowledge)  # [n, C]
-    scores[torch.arange(len(examples)), torch.tensor([column for column, _ in examples])] = -torch.inf
-    others, places = scores.max(dim=1)
+    queries = example_vectors(knowledge, examples)  # [n, d]
+    scores = np.array(as_numpy(model.cosines(queries, knowledge)))  # [n, C] (a copy)
+    scores[np.arange(len(examples)), [column for column, _ in examples]] = -np.inf
+    others, places = scores.max(axis=1), scores.argmax(axis=1)
     for number, (column, row) in enumerate(examples):
         entry = knowledge.classes[column]
         own = model.without(entry, row, queries[number : number + 1], knowledge.name_weight, column)
         yield LeftOut(entry, row, own, float(others[number]), -1 if alone else int(places[number]))
+
+
+def example_vectors(knowledge: Knowledge, examples: Sequence[tuple[int, int]]) -> Array:
+    """The vectors [n, d] of examples, given as (column of the class, row)."""
+    rows = [knowledge.classes[column].vectors[row, :] for column, row in examples]
+    return array_namespace(rows[0]).stack(rows)

@@ -16,18 +16,18 @@ from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from dmin.adaptive.fit import quantile
+from dmin.classifier.arrays import Array, as_numpy
 from dmin.classifier.knowledge import Knowledge
-from dmin.classifier.left_out import leave_each_out
+from dmin.classifier.left_out import example_vectors, leave_each_out
 from dmin.classifier.scoring import Model
 from dmin.errors import ConfigError, DataError, unknown_name
 from dmin.model.calibration import Calibration
 
 Reject = float | Mapping[Any, float] | Literal["auto"] | None
-PART = 0.1  # of the examples that may lie below the threshold, where nothing was calibrated
+FALLBACK_PART = 0.1  # of the examples that may lie below the threshold, where a head.json has no `refused_part`
 CLASSES = 300  # enough to find a quantile
 _ENOUGH = 5  # examples that can be left out
 
@@ -64,7 +64,7 @@ def _numbered(labels: Sequence[Any]) -> list[str]:
     return [f"(refused {number})" for number in range(len(labels) + 1)]
 
 
-def find_threshold(knowledge: Knowledge, model: Model, outside: Tensor | None = None) -> float | None:
+def find_threshold(knowledge: Knowledge, model: Model, outside: Array | None = None) -> float | None:
     """The threshold of reject="auto"; None where the model's own cut is used.
 
     Args:
@@ -86,9 +86,9 @@ def find_threshold(knowledge: Knowledge, model: Model, outside: Tensor | None = 
             )
         return None
     if outside is not None:
-        return best_cut(in_scope, model.cosines(outside, knowledge).max(dim=1).values.cpu().numpy())
-    part = model.calibration.refused_part if model.calibration else PART
-    return float(np.quantile(in_scope, part))
+        return best_cut(in_scope, as_numpy(model.cosines(outside, knowledge)).max(axis=1))
+    part = model.calibration.refused_part if model.calibration else FALLBACK_PART
+    return quantile(in_scope, part)
 
 
 def nearest_others(knowledge: Knowledge, model: Model) -> NDArray[Any]:
@@ -97,8 +97,7 @@ def nearest_others(knowledge: Knowledge, model: Model) -> NDArray[Any]:
     if not columns or len(knowledge.classes) < 2:
         return np.empty(0)
     rows = [(column, row) for column in columns for row in range(len(knowledge.classes[column].examples))]
-    vectors = torch.stack([knowledge.classes[column].vectors[row] for column, row in rows])  # [n, d]
-    cosines = model.cosines(vectors, knowledge).cpu().numpy()  # [n, C]
+    cosines = np.array(as_numpy(model.cosines(example_vectors(knowledge, rows), knowledge)))  # [n, C] (a copy)
     cosines[np.arange(len(rows)), [column for column, _ in rows]] = -np.inf
     found: NDArray[Any] = cosines.max(axis=1)
     return found

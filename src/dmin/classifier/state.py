@@ -7,67 +7,31 @@ what is saved fits together. Storage, card, assessment and copies read it throug
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from dmin.classifier.fitting import fit_model, pack, unpack
-from dmin.classifier.inputs import PRECOMPUTED, read_queries
+from dmin.adaptive.index import ClassIndex, import_faiss
+from dmin.adaptive.namespace import array_namespace
+from dmin.classifier.arrays import Array, all_finite, as_numpy
+from dmin.classifier.cascade import FirstStage
+from dmin.classifier.estimator import not_fitted
+from dmin.classifier.fitting import INDEX, fit_model, packed_model, unpack
+from dmin.classifier.inputs import read_queries
 from dmin.classifier.knowledge import ClassSupport, Knowledge
 from dmin.classifier.refusal import Reject, check_reject, column_limits, find_threshold, free_label
-from dmin.classifier.scoring import PLAIN_SCALE, Model, head_digest, open_model
+from dmin.classifier.scorers import head_digest
+from dmin.classifier.scoring import PLAIN_SCALE, Model, open_model
+from dmin.classifier.settings import Settings
 from dmin.encoder import UNREADABLE, FloatArray
-from dmin.encoder.onnx import check_backend
+from dmin.encoder.text_encoder import check_texts
 from dmin.errors import ConfigError, DataError, ModelError
-from dmin.methods import KeepsBaseClasses, prepared_scoring
 
 _WARNED: set[str] = set()  # encoders whose limits a warning told of
-
-
-@dataclass(frozen=True, eq=False)
-class Settings:
-    """The parameters of `FewShotClassifier` as they were when a state was made."""
-
-    model: str | Path = "default"
-    encoder: Callable[[Sequence[str]], Any] | str | None = None
-    use_names: bool | Literal["auto"] = "auto"
-    descriptions: Mapping[Any, str] | None = None
-    keep_base: bool = False
-    reject: Reject = None
-    unknown_label: Any = None
-    outside: Sequence[str] | None = None
-    backend: str = "auto"
-    device: str | None = None
-
-    @property
-    def precomputed(self) -> bool:
-        """Vectors are given in place of texts."""
-        return isinstance(self.encoder, str) and self.encoder == PRECOMPUTED
-
-    def check(self) -> None:
-        """Raise a `ConfigError` that names a parameter which cannot be used."""
-        check_backend(self.backend)
-        if self.use_names not in (True, False, "auto"):
-            raise ConfigError(f"use_names={self.use_names!r}: True, False or 'auto'")
-        check_reject(self.reject)
-
-    def opens_like(self, other: Settings) -> bool:
-        """True where both name the same model."""
-        return self._names() == other._names()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Parameters by name, as the constructor takes them."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def _names(self) -> tuple[Any, ...]:
-        return (str(self.model), self.encoder, self.backend, self.device, self.keep_base)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +45,7 @@ class State:
         names_on: do the names of classes take part? None while there is no class.
         unknown: examples that were given under `unknown_label`: out-of-scope texts, of no class.
         settled: has the head been fitted to enough classes that later changes leave the others' scores alone?
+        first: the first stage of encoder="cascade", which has the same classes.
     """
 
     settings: Settings
@@ -89,20 +54,30 @@ class State:
     names_on: bool | None = None
     unknown: tuple[str, ...] = ()
     settled: bool = False
+    first: FirstStage | None = None
 
     @classmethod
     def open(cls, settings: Settings) -> Self:
         """Load the model; no class is known yet."""
         settings.check()
-        model = open_model(settings.model, settings.encoder, settings.device, settings.backend)
+        encoder = None if settings.cascade else settings.encoder
+        model = open_model(settings.model, encoder, settings.device, settings.backend)
         if settings.keep_base:
             if not model.base_classes:
                 raise ConfigError(
                     "keep_base needs a trained model with a memory, like model='dmin-plus': this one knows no base classes"
                 )
-            if not (isinstance(model.method, KeepsBaseClasses) and model.method.traits.gives_cosines):
+            if not model.scorer.keeps_base:
                 raise ConfigError(f"keep_base: a {model.method.name} model keeps no base classes")
-        return cls(settings, model, Knowledge(name_weight=model.name_weight))
+        if settings.search == "index":
+            if model.setup is None:
+                raise ConfigError(
+                    f"search='index' is for the default head: a {model.method.name} model scores all classes"
+                )
+            import_faiss()
+            model = replace(model, indexed=True)
+        first = FirstStage.open() if settings.cascade else None
+        return cls(settings, model, Knowledge(name_weight=model.name_weight), first=first)
 
     # Classes
 
@@ -118,31 +93,44 @@ class State:
 
     def check_ready(self) -> Self:
         """Raise an error that says what is missing before a text can be answered."""
-        from sklearn.exceptions import NotFittedError
-
-        if not self.labels:
-            raise NotFittedError("the classifier knows no class yet: call fit, or add_class")
-        if len(self.labels) < 2 and self.settings.reject is None and not self.settings.keep_base:
+        count = len(self.knowledge.classes) + len(self.base_classes)
+        if not count:
+            raise not_fitted("the classifier knows no class yet: call fit, or add_class")
+        if count < 2 and self.settings.reject is None and not self.settings.keep_base:
             raise DataError("one class alone answers everything: add another, or set reject")
         return self
 
     # Scores
 
-    def vectors(self, X: Sequence[Any]) -> Tensor:  # noqa: N803 (scikit-learn's name)
+    def vectors(self, X: Sequence[Any]) -> Array:  # noqa: N803 (scikit-learn's name)
         """Vectors [L, d] of texts, or of the vectors that stand in their place."""
         return self.model.vectors(read_queries(X, self.settings.precomputed), self.knowledge.width)
 
-    def cosines(self, query: Tensor) -> FloatArray:
+    def cosines(self, query: Array) -> FloatArray:
         """The similarity of vectors [L, d] to each class, [L, C]."""
-        scores: FloatArray = self.model.cosines(query, self.knowledge, keep_base=self.settings.keep_base).cpu().numpy()
-        return scores
+        return as_numpy(self.model.cosines(query, self.knowledge, keep_base=self.settings.keep_base))
 
-    def scores(self, query: Tensor, cosines: FloatArray | None = None) -> FloatArray:
+    def scores(self, query: Array, cosines: FloatArray | None = None) -> FloatArray:
         """The deciding score of each class, [L, C]; `cosines`, where they are known already."""
-        known = None if cosines is None else torch.from_numpy(cosines)
-        scores = self.model.scores(query, self.knowledge, known, keep_base=self.settings.keep_base)
-        found: FloatArray = scores.cpu().numpy()
-        return found
+        known = None if cosines is None else self.model.place(cosines)
+        return as_numpy(self.model.scores(query, self.knowledge, known, keep_base=self.settings.keep_base))
+
+    def scored(self, X: Sequence[Any]) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:  # noqa: N803
+        """(cosines [L, C], deciding scores [L, C], which texts the first stage of a cascade answers [L])."""
+        if self.first is None:
+            query = self.vectors(X)
+            cosines = self.cosines(query)
+            return cosines, self.scores(query, cosines), np.zeros(len(query), dtype=bool)
+        check_texts(X)
+        texts = list(X)
+        cosines, scores = self.first.scored(texts)
+        sure = self.first.is_sure(cosines, scores, self.limits)
+        rest = np.flatnonzero(~sure)
+        if len(rest):
+            query = self.vectors([texts[place] for place in rest])
+            cosines[rest] = own = self.cosines(query)
+            scores[rest] = self.scores(query, own)
+        return cosines, scores, sure
 
     @property
     def probability_scale(self) -> float:
@@ -154,8 +142,9 @@ class State:
 
     def probabilities(self, scores: FloatArray) -> NDArray[np.float64]:
         """Probabilities of the classes, [L, C], from deciding scores."""
-        scaled = torch.from_numpy(scores).double().mul(self.probability_scale)  # [L, C]
-        found: NDArray[np.float64] = scaled.softmax(dim=-1).numpy()
+        scaled = scores.astype(np.float64) * self.probability_scale  # [L, C]
+        exponent = np.exp(scaled - scaled.max(axis=-1, keepdims=True, initial=-np.inf))
+        found: NDArray[np.float64] = exponent / exponent.sum(axis=-1, keepdims=True)
         return found
 
     # Refusal
@@ -170,7 +159,8 @@ class State:
         given = [] if self.settings.outside is None else [self.vectors(self.settings.outside)]
         if self.unknown:
             given.append(self.model.vectors(self.unknown, self.knowledge.width))
-        return find_threshold(self.knowledge, self.model, torch.cat(given) if given else None)  # [n, d]
+        outside = array_namespace(given[0]).concat(given, axis=0) if given else None  # [n, d]
+        return find_threshold(self.knowledge, self.model, outside)
 
     @property
     def limits(self) -> NDArray[np.float64]:
@@ -204,6 +194,17 @@ class State:
         """
         given = self.settings.unknown_label
         return given if given is not None else free_label(self.labels)
+
+    def with_first(self, stored: tuple[dict[str, Any], dict[str, Any]] | None = None) -> State:
+        """With the first stage of a cascade as it was stored, or fitted to the classes; as it is without a cascade."""
+        if self.first is None:
+            return self
+        found = self.first.unpacked(*stored) if stored is not None else None
+        if found is not None and found.head is not None and self.model.head is not None:
+            if found.head.sizes != self.model.head.sizes:
+                raise ModelError("its first stage belongs to other classes")
+            return replace(self, first=found)
+        return replace(self, first=self.first.fitted(self.model, self.knowledge, self.probability_scale))
 
     def with_outside(self) -> State:
         """The same state with the examples of `unknown_label` among the out-of-scope texts, as it is saved."""
@@ -240,11 +241,12 @@ class State:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle classes, vectors and fitted head by value, without what scoring keeps of them; the rest by name."""
         classes = [
-            (entry.label, entry.texts, entry.named, entry.vectors.cpu().numpy(), entry.prepared.cpu().numpy())
+            (entry.label, entry.texts, entry.named, as_numpy(entry.vectors), as_numpy(entry.prepared))
             for entry in self.knowledge.classes
         ]
-        fitted = None if self.model.head is None else (*pack(self.model.head), self.settled)
-        rest = (self.knowledge.name_weight, self.names_on, made_by(self.model), fitted, self.unknown)
+        fitted = None if self.model.head is None else (*packed_model(self.model), self.settled)
+        first = None if self.first is None else self.first.packed()
+        rest = (self.knowledge.name_weight, self.names_on, made_by(self.model), fitted, self.unknown, first)
         return _unpickle, (self.settings, classes, *rest)
 
 
@@ -261,6 +263,7 @@ def restore(
     names_on: bool | None,
     digests: Mapping[str, str | None],
     fitted: tuple[Mapping[str, Any], Mapping[str, Any], bool] | None = None,
+    first: tuple[dict[str, Any], dict[str, Any]] | None = None,
 ) -> State:
     """A state that was saved or pickled: the model is opened again, the vectors are kept.
 
@@ -273,30 +276,28 @@ def restore(
         names_on: do names take part?
         digests: of the encoder and the head that made the vectors.
         fitted: arrays and values of a fitted adaptive head, and whether it is settled.
+        first: arrays and values of the first stage of a cascade.
 
     Raises:
         ModelError: when the encoder is not the one that made the vectors, or they are not finite.
     """
     for entry in classes:
-        if not (entry.vectors.isfinite().all() and entry.prepared.isfinite().all()):
+        if not (all_finite(entry.vectors) and all_finite(entry.prepared)):
             raise ModelError(f"the vectors of class {entry.label!r} hold NaN or infinity: they are damaged")
     state = State.open(settings)
     model, now = state.model, made_by(state.model)
     if now["encoder"] != digests["encoder"]:
         raise ModelError("its vectors were made by another encoder than the one that is installed")
     classes = [
-        replace(entry, vectors=entry.vectors.to(model.device), prepared=entry.prepared.to(model.device))
-        for entry in classes
+        replace(entry, vectors=model.place(entry.vectors), prepared=model.place(entry.prepared)) for entry in classes
     ]
     if model.setup is not None:
-        return _restore_fitted(
+        found = _restore_fitted(
             replace(state, names_on=names_on), classes, fitted if now["head"] == digests["head"] else None
         )
+        return found.with_first(first)
     if now["head"] != digests["head"]:
-        with torch.no_grad():
-            classes = [
-                replace(entry, prepared=prepared_scoring(model.method).prepare(entry.vectors)) for entry in classes
-            ]
+        classes = [replace(entry, prepared=model.scorer.prepare(entry.vectors)) for entry in classes]
         name_weight = model.name_weight
     return replace(state, knowledge=Knowledge(tuple(classes), name_weight), names_on=names_on)
 
@@ -315,10 +316,16 @@ def _restore_fitted(
             )
         return replace(state, model=fit_model(state.model, knowledge), knowledge=knowledge, settled=True)
     arrays, values, settled = fitted
-    head = unpack(setup, arrays, values)
+    head = unpack(setup, arrays, values, state.model.place)
+    if len(classes) > setup.recipe.most_classes:
+        head = head.with_room()
+    index = None
+    if state.model.indexed:
+        kept = {name.removeprefix(INDEX): array for name, array in arrays.items() if name.startswith(INDEX)}
+        index = ClassIndex.unpacked(kept, head) if kept else ClassIndex.build(head)
     if head.sizes != tuple(len(entry.texts) for entry in classes):
         raise ModelError("its fitted head belongs to other classes")
-    return replace(state, model=replace(state.model, head=head), knowledge=knowledge, settled=settled)
+    return replace(state, model=replace(state.model, head=head, index=index), knowledge=knowledge, settled=settled)
 
 
 def _unpickle(
@@ -329,9 +336,9 @@ def _unpickle(
     digests: Mapping[str, str | None],
     fitted: tuple[Mapping[str, Any], Mapping[str, Any], bool] | None = None,
     unknown: tuple[str, ...] = (),
+    first: tuple[dict[str, Any], dict[str, Any]] | None = None,
 ) -> State:
     entries = [
-        ClassSupport(label, texts, named, torch.from_numpy(vectors), torch.from_numpy(prepared))
-        for label, texts, named, vectors, prepared in classes
+        ClassSupport(label, texts, named, vectors, prepared) for label, texts, named, vectors, prepared in classes
     ]
-    return replace(restore(settings, entries, name_weight, names_on, digests, fitted), unknown=unknown)
+    return replace(restore(settings, entries, name_weight, names_on, digests, fitted, first), unknown=unknown)

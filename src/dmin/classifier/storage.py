@@ -14,14 +14,18 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import numpy as np
-import torch
 from pydantic import BaseModel, ConfigDict, Field, Strict
 
+from dmin.classifier.arrays import as_numpy
 from dmin.classifier.card import classifier_card
+from dmin.classifier.cascade import CASCADE
 from dmin.classifier.fitted_files import (
-    fitted_tensors,
+    first_arrays,
+    first_values,
+    fitted_arrays,
     fitted_values,
     opened_as,
+    read_first,
     read_fitted,
     read_rows,
     saved_encoder,
@@ -29,9 +33,13 @@ from dmin.classifier.fitted_files import (
 )
 from dmin.classifier.inputs import PRECOMPUTED
 from dmin.classifier.knowledge import ClassSupport
-from dmin.classifier.state import Settings, State, made_by, restore
+from dmin.classifier.scoring import SHIPPED
+from dmin.classifier.settings import Settings
+from dmin.classifier.state import State, made_by, restore
+from dmin.encoder import TextEncoder
 from dmin.encoder.carriers import NAMES
-from dmin.errors import ConfigError, DataError, ModelError, StorageError, one_line
+from dmin.encoder.portable import save_portable
+from dmin.errors import ConfigError, DataError, ModelError, one_line
 from dmin.files import (
     MANIFEST,
     check_document,
@@ -39,26 +47,25 @@ from dmin.files import (
     check_manifest,
     check_replaceable,
     new_folder,
+    read_arrays,
     read_json,
-    read_tensors,
     reading_folder,
     user_path,
     whole_folder,
+    write_arrays,
     write_atomic,
     write_json,
     write_manifest,
-    write_tensors,
 )
 from dmin.hub import fetch_folder, is_hub_id, send_folder
-from dmin.model.folder import copy_model, model_folder
-from dmin.model.head_file import HEAD, WEIGHTS, read_head
 
 FORMAT = 3  # 2 is that of version 0.1, without a manifest
 KIND = "classifier"
 DESCRIPTION = "classifier.json"
 VECTORS = "support.safetensors"
+ENCODER = "encoder"  # the folder of an encoder that the classifier carries
 OWN_FILES = (DESCRIPTION, VECTORS, "model/*")  # of a saved classifier, where no manifest lists them
-_KEPT = ("use_names", "keep_base", "unknown_label", "backend")
+_KEPT = ("use_names", "keep_base", "unknown_label", "backend", "search")
 # Models that come with the package: their name is enough. In a file "default" is the head of then, which is "dmin-plus".
 _BY_NAME = ("default", "adaptive", "nearest", "dmin-plus")
 
@@ -87,6 +94,7 @@ class SettingsDocument(_Document):
     keep_base: bool
     unknown_label: Label | None
     backend: str
+    search: Literal["exact", "index"] = "exact"
 
 
 class ClassifierDocument(_Document):
@@ -105,48 +113,50 @@ class ClassifierDocument(_Document):
     encoder: str | None
     head: str | None
     fitted: dict[str, Any] | None = None  # values of a fitted adaptive head; its arrays are beside the vectors
+    first: dict[str, Any] | None = None  # values of the first stage of a cascade, likewise
     classes: list[StoredClass]
+    carries_encoder: bool = False  # in the folder `encoder` beside it
 
 
-def save_state(state: State, folder: Path) -> None:
-    """Write classes, examples, vectors and settings; the folder appears whole or not at all."""
+def save_state(state: State, folder: Path, *, with_encoder: bool = False) -> None:
+    """Write classes, examples, vectors and settings, and the encoder if asked; the folder appears whole or not at all."""
     for label in state.knowledge.labels:
         if not isinstance(label, str | int | float):
             raise DataError(f"label {label!r} is a {type(label).__name__}: only strings and numbers can be saved")
-    description = _description(state)
+    carried = _carried_encoder(state) if with_encoder else None
+    description = _description(state) | ({"carries_encoder": True} if carried is not None else {})
     check_document(description, ClassifierDocument, "the classifier")  # what could not be read again is not written
     check_replaceable(folder, DESCRIPTION)
     with new_folder(folder, OWN_FILES) as part:
         if str(state.settings.model) not in _BY_NAME:
-            _copy_model(state, part / "model")
+            from dmin.classifier.trained import copy_trained
+
+            encoder = state.model.encoder
+            fingerprint = encoder.fingerprint if encoder else None
+            copy_trained(state.settings.model, state.model.scorer, fingerprint, part / "model")
+        if carried is not None:
+            save_portable(carried, part / ENCODER)
         entries = list(enumerate(state.knowledge.classes))
-        tensors = {f"vectors.{number}": entry.vectors for number, entry in entries}
+        arrays = {f"vectors.{number}": as_numpy(entry.vectors) for number, entry in entries}
         if state.model.head is None:
-            tensors |= {f"prepared.{number}": entry.prepared for number, entry in entries}
-        write_tensors(part / VECTORS, tensors | fitted_tensors(state))
+            arrays |= {f"prepared.{number}": as_numpy(entry.prepared) for number, entry in entries}
+        write_arrays(part / VECTORS, arrays | fitted_arrays(state) | first_arrays(state))
         write_json(part / DESCRIPTION, description)
         write_atomic(part / "README.md", classifier_card(state))
         write_manifest(part, KIND)
 
 
-def _copy_model(state: State, target: Path) -> None:
-    """Copy the trained model; one that was trained anew meanwhile is not the one that made the vectors.
-
-    No lock is taken on it: it may lie beside the folder that is being written, whose lock this process holds already.
-    """
-    source = model_folder(state.settings.model)
-    copy_model(source, target)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # (of version 0.1: said when it was loaded)
-            stored = read_head(target)
-        tensors, _ = read_tensors(target / WEIGHTS)
-    except ModelError as error:
-        raise StorageError(f"cannot save the model {source}: {error}") from error
-    own, encoder = state.model.method.state_dict(), state.model.encoder
-    same = encoder is not None and stored.encoder_fingerprint == encoder.fingerprint and set(own) == set(tensors)
-    if not same or any(not torch.equal(own[name].cpu(), tensors[name].to(own[name].dtype)) for name in own):
-        raise StorageError(f"{source / HEAD} was replaced since this classifier was fitted: fit it again, then save it")
+def _carried_encoder(state: State) -> TextEncoder | None:
+    """The encoder to write beside the classes; None where the copied model brings its own."""
+    if str(state.settings.model) not in _BY_NAME:
+        return None
+    if state.settings.cascade:
+        raise ConfigError("with_encoder: a cascade has two encoders, which must be installed; leave it out")
+    if state.model.encoder is None:
+        raise ConfigError("with_encoder: the vectors come from elsewhere, there is no encoder to save; leave it out")
+    if saved_name(state) == SHIPPED:
+        raise ConfigError(f"with_encoder: model={SHIPPED!r} always uses the encoder that is installed; leave it out")
+    return state.model.encoder
 
 
 def _description(state: State) -> dict[str, Any]:
@@ -158,7 +168,7 @@ def _description(state: State) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "model": saved_name(state) if str(settings.model) in _BY_NAME else None,
-        "settings": {name: _plain(getattr(settings, name)) for name in _KEPT},
+        "settings": {name: _plain(value) for name in _KEPT if (value := getattr(settings, name)) != "exact"},
         "reject": _plain(reject),
         "outside": np.asarray(settings.outside).tolist() if settings.outside is not None else None,
         "names_on": state.names_on,
@@ -168,17 +178,19 @@ def _description(state: State) -> dict[str, Any]:
         "own_encoder": encoder is not None and not isinstance(encoder, str),
         **made_by(state.model),
         "fitted": fitted_values(state),
+        **({} if (first := first_values(state)) is None else {"first": first}),
         "classes": [[entry.label, list(entry.texts), entry.named] for entry in state.knowledge.classes],
     }
 
 
-def load_state(path: str | Path, encoder: Any, device: str | None) -> State:
+def load_state(path: str | Path, encoder: Any, device: str | None, backend: str | None = None) -> State:
     """Read what `save_state` wrote, from a folder or a hub id.
 
     Args:
         path: the folder, or a hub id.
         encoder: the encoder of a classifier that does not hold its own; names are not followed without it.
         device: where to compute.
+        backend: what computes; None: as it was saved.
     """
     folder = user_path(path)
     if not whole_folder(folder).exists() and is_hub_id(path):
@@ -188,31 +200,48 @@ def load_state(path: str | Path, encoder: Any, device: str | None) -> State:
         model, named = opened_as(stored.model, stored.encoder_name, stored.own_encoder)
         settings = Settings(
             model=model or found / "model",
-            encoder=_chosen_encoder(stored, named, encoder, folder),
+            encoder=_chosen_encoder(stored, named, encoder, folder, found),
             descriptions=dict(stored.descriptions) or None,
             reject=dict(stored.reject.by_label) if isinstance(stored.reject, RejectByLabel) else stored.reject,
             outside=cast(Any, stored.outside),  # vectors where the encoder is "precomputed"
             device=device,
-            **stored.settings.model_dump(),
+            **stored.settings.model_dump() | ({} if backend is None else {"backend": backend}),
         )
-        classes, fitted = _read_classes(found, stored)
+        classes, fitted, first = _read_classes(found, stored)
         digests = {"encoder": stored.encoder, "head": stored.head}
         try:
-            state = restore(settings, classes, stored.name_weight, stored.names_on, digests, fitted)
+            state = restore(settings, classes, stored.name_weight, stored.names_on, digests, fitted, first)
         except ModelError as error:
             raise ModelError(f"{folder}: {error}") from error
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelError(f"{folder / DESCRIPTION}: a fitted stage is damaged: {one_line(error)}") from error
     # A copy that a crash left is put back under the folder's name by the next save.
-    return state if found == folder else replace(state, settings=replace(settings, model=model or folder / "model"))
+    if found == folder:
+        return state
+    kept = replace(settings, model=model or folder / "model")
+    if settings.encoder == str(found / ENCODER):
+        kept = replace(kept, encoder=str(folder / ENCODER))
+    return replace(state, settings=kept)
 
 
-def _chosen_encoder(stored: ClassifierDocument, named: str | None, given: Any, folder: Path) -> Any:
-    """The encoder to load with; one that the folder names and the package does not carry is opened only if given too."""
+def _chosen_encoder(stored: ClassifierDocument, named: str | None, given: Any, folder: Path, found: Path) -> Any:
+    """The encoder to load with; one that the folder names and the package does not carry is opened only if given too.
+
+    Args:
+        stored: what the folder says.
+        named: the encoder that it names.
+        given: what the user gave.
+        folder: as the user knows it.
+        found: where its files are.
+    """
+    if stored.carries_encoder and given is None:
+        return str(found / ENCODER)
     if named == PRECOMPUTED and given in (None, PRECOMPUTED):
         return PRECOMPUTED
     if stored.own_encoder and given is None:
         raise ConfigError(f"{folder}: give the same encoder to load")
     if named is not None and given is None:
-        if set(named.split("+")) <= set(NAMES):
+        if named == CASCADE or set(named.split("+")) <= set(NAMES):
             return named
         raise ConfigError(
             f"{folder} was made with the encoder {named!r}, which it does not hold: give encoder={named!r} to load, if you "
@@ -233,7 +262,7 @@ def _read_description(folder: Path) -> ClassifierDocument:
     if version not in (2, FORMAT):
         raise ModelError(f"{folder}: classifier format {version!r}; this version reads formats 2 and {FORMAT}")
     if version == FORMAT or (folder / MANIFEST).exists():
-        check_manifest(folder, KIND, (DESCRIPTION, VECTORS), ("model/*",))
+        check_manifest(folder, KIND, (DESCRIPTION, VECTORS), ("model/*", "encoder/*"))
     else:
         warnings.warn(
             f"{folder} was saved by version 0.1, without digests of its files: save it again to protect it",
@@ -245,9 +274,9 @@ def _read_description(folder: Path) -> ClassifierDocument:
         raise ModelError(str(error)) from error
 
 
-def _read_classes(folder: Path, stored: ClassifierDocument) -> tuple[list[ClassSupport], Any]:
-    """Classes with their vectors, and the fitted head if there is one; a `ModelError` where the files do not fit."""
-    tensors, _ = read_tensors(folder / VECTORS)
+def _read_classes(folder: Path, stored: ClassifierDocument) -> tuple[list[ClassSupport], Any, Any]:
+    """Classes with their vectors, the fitted head, the first stage; a `ModelError` where the files do not fit."""
+    tensors, _ = read_arrays(folder / VECTORS)
     check_finite(tensors, folder / VECTORS)
     labels = [label for label, _, _ in stored.classes]
     if len(set(labels)) < len(labels):
@@ -264,7 +293,7 @@ def _read_classes(folder: Path, stored: ClassifierDocument) -> tuple[list[ClassS
     if len(widths) > 1:
         raise ModelError(f"{folder / VECTORS}: its vectors have several widths")
     try:
-        return classes, read_fitted(tensors, stored.fitted)
+        return classes, read_fitted(tensors, stored.fitted), read_first(tensors, stored.first)
     except (KeyError, TypeError, ValueError) as error:
         raise ModelError(f"{folder / DESCRIPTION}: the fitted head is damaged: {one_line(error)}") from error
 

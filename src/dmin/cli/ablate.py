@@ -14,15 +14,21 @@ from dmin.errors import unknown_name
 
 
 def ablate(
-    data: Annotated[str, typer.Option(help="A data set.")] = "starter",
+    data: Annotated[str | None, typer.Option(help="A data set. Default: starter, or the preset's.")] = None,
     split: options.Splits = None,
     way: options.Ways = "5",
     shot: options.Shots = "1,5",
-    episodes: Annotated[int, typer.Option(min=2, help="Test episodes per cell.")] = 300,
-    train_episodes: Annotated[int, typer.Option(min=1, help="Training episodes per cell, at most.")] = 1000,
+    seeds: Annotated[int, typer.Option(min=1, help="Trainings per cell, with different seeds.")] = 1,
+    episodes: Annotated[
+        int | None, typer.Option(min=2, help="Test episodes per cell. Default: 300, or the preset's.")
+    ] = None,
+    train_episodes: Annotated[
+        int | None, typer.Option(min=1, help="Training episodes per cell, at most. Default: 1000, or the preset's.")
+    ] = None,
     tune: options.Tune = None,
     method: Annotated[str, typer.Option(help="What is ablated: dmin or dmin-plus.")] = "dmin",
     readings: Annotated[bool, typer.Option(help="Also compare readings of the paper (dmin only).")] = True,
+    preset: options.Preset = None,
     text_column: options.TextColumn = "text",
     label_column: options.LabelColumn = "label",
     encoding: options.Encoding = "utf-8",
@@ -32,13 +38,15 @@ def ablate(
     """Measure DMIN without its parts and in other readings.
 
     Rows: without DMM, without QIM, 1 to 3 iterations, static memory, and each reading of the paper. Every row has the same
-    encoder, budget and stored test episodes. Writes table.md, table.tex, table.csv and report.html; finished cells are
-    kept, so an interrupted ablation continues with the same command.
+    encoder, budget and stored test episodes. Writes table.md, table.tex, table.csv, report.html and raw.jsonl; finished
+    cells are kept, so an interrupted ablation continues with the same command. An arrow means significantly better (↑) or
+    worse (↓) than the unchanged method.
 
     \b
     Examples:
       dmin ablate --data banking77 --split protaugment-01
       dmin ablate --data banking77 --method dmin-plus --no-readings
+      dmin ablate --preset paper-rcv1 --seeds 3 --no-readings
     """
     if method not in ("dmin", "dmin-plus"):
         raise unknown_name("--method", method, ("dmin", "dmin-plus"))
@@ -48,14 +56,15 @@ def ablate(
     from dmin.files import safe_name
     from dmin.training import load_config
 
-    given: dict[str, Any] = {"tune": tune or "none", "stage2.episodes": train_episodes}
+    given: dict[str, Any] = {"data": data, "tune": tune, "stage2.episodes": train_episodes, "test_episodes": episodes}
     given |= file_settings(text_column, label_column, encoding)
-    base = load_config(overrides={**given, **parse_settings(settings)})
+    chosen = {key: value for key, value in given.items() if value is not None} | parse_settings(settings)
+    base = load_config(None, chosen, preset)
     rows = PLUS_ROWS if method == "dmin-plus" else PAPER_ROWS + (READING_ROWS if readings else ())
     splits: tuple[str | None, ...] = tuple(names(split)) or (None,)
     plan = ComparisonPlan(
-        base, (data,), splits, rows, tuple(numbers(way, "--way")), tuple(numbers(shot, "--shot")), 1, episodes,
-        reference=method,
+        base, (base.data,), splits, rows, tuple(numbers(way, "--way")), tuple(numbers(shot, "--shot")), seeds,
+        base.test_episodes, reference=method,
     )  # fmt: skip
-    named = f"ablate-{data_stem(data)}" + ("-plus" if method == "dmin-plus" else "")
+    named = f"ablate-{data_stem(base.data)}" + ("-plus" if method == "dmin-plus" else "")
     run_plan(plan, out or Path("runs") / safe_name(named), "Ablation")

@@ -26,10 +26,12 @@ from dmin.cli.figure import figure
 from dmin.cli.label import label
 from dmin.cli.model import model
 from dmin.cli.plugins import HELP, ListsMethods, plugins_first, use_plugins
+from dmin.cli.search import search
 from dmin.cli.serve import serve
 from dmin.cli.suggest import suggest
 from dmin.cli.train import train
 from dmin.errors import DminError, TrainingInterruptedError, nearest_name, one_line, without_long_words
+from dmin.extras import missing_extra
 
 # Typer carries its own copy of click in some versions: its base class of usage errors is found through typer.
 ClickError: type[Any] = typer.BadParameter.__mro__[2]
@@ -54,6 +56,7 @@ app.command()(discover)
 app.command()(label)
 app.command(cls=ListsMethods)(compare)
 app.command()(ablate)
+app.command(cls=ListsMethods)(search)
 app.add_typer(figure, name="figure")
 app.add_typer(data, name="data")
 app.add_typer(model, name="model")
@@ -111,6 +114,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         typer.echo("stopped", err=True)
         return STOPPED
+    except ModuleNotFoundError as error:
+        found = missing_extra(error, f"dmin {next((word for word in words if not word.startswith('-')), '')}".strip())
+        if found is None:
+            raise
+        return _complain(str(found))
     except OSError as error:  # the last line of defence: the system refused a file, a name or a device
         return _complain(_system_message(error))
     except RecursionError:

@@ -85,7 +85,7 @@ def assess(
 
 def assess_files(given: AssessmentOptions) -> None:
     """Fit or load the classifier, measure it, write the results and print them."""
-    from dmin.data.readers import read_corpus
+    from dmin.data.labelled import read_corpus
     from dmin.evaluation.assess import assess as measure
     from dmin.files import safe_name
 

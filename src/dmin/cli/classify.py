@@ -75,6 +75,7 @@ def classify(
     resume: Annotated[bool, typer.Option(help="Continue an interrupted --output (--engine ray always does).")] = False,
     device: options.Device = None,
     backend: options.Backend = "auto",
+    encoder: options.ClassifierEncoder = None,
 ) -> None:
     """Classify texts from a few examples per class.
 
@@ -94,15 +95,13 @@ def classify(
     _check_engine(engine, source, output, workers)
     if learn and (source in (None, "-") or engine is Engine.ray):
         raise ConfigError("--learn-from-input needs --input with one file, which is read twice, and --engine local")
-    from dmin.adaptive.unlabelled import MOST_TEXTS
-    from dmin.bulk.fields import answer_fields
     from dmin.data.columns import Source
 
     with plain_warnings():
         here = None if engine is Engine.ray else device  # with ray, the device is that of the workers
         classifier = open_classifier(
             examples, model, text_column=text_column, label_column=label_column, encoding=encoding, fallback=True,
-            names=names, reject=reject, unknown=unknown, device=here, backend=backend,
+            names=names, reject=reject, unknown=unknown, device=here, backend=backend, encoder=encoder,
         )  # fmt: skip
         given = Source.parse(source, text_column, encoding=encoding) if source else None
         if given is not None and engine is Engine.ray:
@@ -112,12 +111,8 @@ def classify(
             )  # fmt: skip
         elif given is not None:
             work = BulkWork(classifier, given, on_error, top_k, explain, raw_cells, learn)
-            if learn:
-                classifier.adapt(work.sample(MOST_TEXTS))
             _bulk(work, output, resume=resume)
-        for text in texts or ():
-            answer = answer_fields(classifier, [text], top_k)[0] if not explain else {}
-            echo(_line(answer, text) if answer else str(classifier.explain(text)))
+        _print_answers(classifier, texts or (), top_k, explain=explain)
 
 
 def _check(texts: Sequence[str], source: str | None, output: str | None, resume: bool, top_k: int) -> None:
@@ -174,14 +169,25 @@ class BulkWork:
         return field_names(self.top_k, self.explain, self.on_error is OnError.keep)
 
 
+def _print_answers(classifier: FewShotClassifier, texts: Sequence[str], top_k: int, *, explain: bool) -> None:
+    """Print the answer to each text of the command line."""
+    from dmin.bulk.fields import answer_fields
+
+    for text in texts:
+        echo(str(classifier.explain(text)) if explain else _line(answer_fields(classifier, [text], top_k)[0], text))
+
+
 def _bulk(work: BulkWork, output: str | None, *, resume: bool) -> None:
     """Classify one file or the standard input, batch by batch."""
+    from dmin.adaptive.unlabelled import MOST_TEXTS
     from dmin.bulk.files import answer_batches, classify_file
     from dmin.bulk.identity import classifier_digest
     from dmin.bulk.inputs import count_rows
     from dmin.bulk.outputs import json_line
     from dmin.progress import progress
 
+    if work.learned:
+        work.classifier.adapt(work.sample(MOST_TEXTS))
     if output is None:
         for lines in answer_batches(work.rows(), work.answer, work.fields):
             for line in lines:
@@ -210,12 +216,15 @@ def _check_engine(engine: Engine, source: str | None, output: str | None, worker
 
 def _distributed(classifier: FewShotClassifier, source: str, output: str, **settings: Any) -> None:
     """Classify many files on Ray; the settings are those of `dmin.bulk.ray.classify_files`."""
-    from dmin.bulk.ray import classify_files
+    from dmin.bulk.ray import KINDS, classify_files
+    from dmin.bulk.remote import find_files
+    from dmin.bulk.totals import estimate_rows
     from dmin.progress import progress
 
     start = time.perf_counter()
-    with progress("classifying", None, unit="rows") as advance:
-        done = classify_files(classifier, source, output, after_batch=advance, **settings)
+    total = estimate_rows(find_files(source, KINDS)) if sys.stderr.isatty() else None
+    with progress("classifying", total, unit="rows") as advance:
+        done = classify_files(classifier, source, output, after_batch=advance, after_resume=advance, **settings)
     speed = f", {done.rows / (time.perf_counter() - start):.0f} rows/s" if done.rows else ""
     before = f" ({done.before} were there already)" if done.before else ""
     echo(f"{done.rows} rows in {done.files} files written{speed}{before}: {output}", err=True)

@@ -172,16 +172,19 @@ def open_classifier(
     unknown: str = "unknown",
     device: str | None = None,
     backend: str = "auto",
+    encoder: str | None = None,
 ) -> FewShotClassifier:
     """Fit a classifier on a file of examples, or open one that needs none: saved, or trained with --all-classes."""
     from dmin.classifier import FewShotClassifier
-    from dmin.data.readers import read_corpus
+    from dmin.data.labelled import read_corpus
     from dmin.model import answers_own_classes
 
     threshold = reject_value(reject)
     if (Path(model) / "classifier.json").is_file():
         if examples is not None:
             raise ConfigError(f"{model} is a saved classifier with examples of its own: leave out --examples")
+        if encoder is not None:
+            raise ConfigError(f"{model} is a saved classifier with an encoder of its own: leave out --encoder")
         loaded = FewShotClassifier.load(model, device=device)
         if threshold is not None:
             loaded.set_params(reject=threshold, unknown_label=unknown)
@@ -194,6 +197,7 @@ def open_classifier(
     corpus = read_corpus(examples, fallback=fallback, **columns) if examples else None
     classifier = FewShotClassifier(
         model,
+        encoder=encoder,
         use_names="auto" if names is None else names,
         keep_base=keep_base,
         reject=threshold,

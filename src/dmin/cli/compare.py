@@ -13,7 +13,7 @@ import typer
 from dmin.cli import options
 from dmin.cli.common import echo, numbers, parse_settings, plain_warnings, print_tables, warn
 from dmin.cli.common import names as listed
-from dmin.errors import ConfigError, TrainingInterruptedError, unknown_name
+from dmin.errors import ConfigError, DataError, TrainingInterruptedError, unknown_name
 
 if TYPE_CHECKING:
     from dmin.evaluation.comparison import Comparison
@@ -22,51 +22,76 @@ if TYPE_CHECKING:
 
 DEFAULT_TEST_EPISODES = 300
 
+# Options of this command, so that its signature has a line for each
+DataSets = Annotated[str | None, typer.Option(help="Data sets, separated by commas. Default: starter.")]
+Methods = Annotated[str, typer.Option(help="Methods, separated by commas; see above.")]
+Episodes = Annotated[int | None, typer.Option(help="Test episodes per cell. Default: 300, or the preset's.")]
+TrainEpisodes = Annotated[int | None, typer.Option(help="Training episodes per cell, at most. Default: 1000.")]
+Start = Annotated[str, typer.Option(help="Where meta-learning starts: stage1, or raw (encoder as it came).")]
+EncoderName = Annotated[
+    str | None, typer.Option(help=f"{options.ENCODER_HELP} Or bilstm: learned from scratch (tune full).")
+]
+Reference = Annotated[
+    str | None, typer.Option(help="The row that all others are tested against. Default: nearest, else the first.")
+]
+Names = Annotated[bool, typer.Option("--names", help="Give every row the class names, as one more example.")]
+Chosen = Annotated[
+    Path | None, typer.Option("--settings", metavar="FILE", help="What dmin search chose for each method.")
+]
+FineTuneEpisodes = Annotated[
+    str, typer.Option(help="Test episodes of fine-tuning with --tune full, at most, or: all. It is slow.")
+]
+FromRaw = Annotated[
+    Path | None, typer.Option(help="Make the tables again from raw.jsonl of a comparison; nothing is trained.")
+]
+Out = Annotated[Path | None, typer.Option(help="Where results go. Default: runs/compare-DATA.")]
+
 
 def compare(
-    data: Annotated[str | None, typer.Option(help="Data sets, separated by commas. Default: starter.")] = None,
+    data: DataSets = None,
     split: options.Splits = None,
-    methods: Annotated[str, typer.Option(help="Methods, separated by commas; see above.")] = "all",
+    methods: Methods = "all",
     way: options.Ways = "5,10",
     shot: options.Shots = "1,5",
     seeds: Annotated[int, typer.Option(help="Trainings per cell, with different seeds.")] = 1,
-    episodes: Annotated[int | None, typer.Option(help="Test episodes per cell. Default: 300, or the preset's.")] = None,
-    train_episodes: Annotated[
-        int | None, typer.Option(help="Training episodes per cell, at most. Default: 1000.")
-    ] = None,
+    episodes: Episodes = None,
+    train_episodes: TrainEpisodes = None,
     tune: options.Tune = None,
-    start: Annotated[
-        str, typer.Option(help="Where meta-learning starts: stage1, or raw (encoder as it came).")
-    ] = "stage1",
-    encoder: Annotated[
-        str | None, typer.Option(help=f"{options.ENCODER_HELP} Or bilstm: learned from scratch (tune full).")
-    ] = None,
-    reference: Annotated[str, typer.Option(help="The row that is tested against the others.")] = "dmin",
-    names: Annotated[
-        bool, typer.Option("--names", help="Give every row the class names, as one more example.")
-    ] = False,
+    start: Start = "stage1",
+    encoder: EncoderName = None,
+    reference: Reference = None,
+    names: Names = False,
+    chosen: Chosen = None,
+    fine_tune_episodes: FineTuneEpisodes = "50",
     preset: options.Preset = None,
     text_column: options.TextColumn = "text",
     label_column: options.LabelColumn = "label",
     encoding: options.Encoding = "utf-8",
     settings: options.Settings = [],  # noqa: B006 (typer copies it)
-    out: Annotated[Path | None, typer.Option(help="Where results go. Default: runs/compare-DATA.")] = None,
+    from_raw: FromRaw = None,
+    out: Out = None,
 ) -> None:
     """Compare methods on the same stored test episodes.
 
     All have the same encoder, start and budget. Prints accuracies with 95 % confidence intervals and paired tests; writes
-    table.md, table.tex, table.csv and report.html. Finished cells are kept, so an interrupted comparison continues with
-    the same command.
+    table.md, table.tex, table.csv, report.html and raw.jsonl (the right answers of each episode). Finished cells are kept,
+    so an interrupted comparison continues with the same command. An arrow in a table means significantly better (↑) or
+    worse (↓) than the reference row, which is the nearest prototype unless --reference names another.
 
-    Methods: {methods}.
+    Methods: {methods}. NAME:raw is a method on the encoder as it came, without stage 1, beside the others.
 
     \b
     Examples:
       dmin compare --data banking77 --split protaugment-01
       dmin compare --data banking77,hwu64 --methods dmin,nearest --way 5
+      dmin compare --from-raw runs/compare-banking77/raw.jsonl --out runs/again
     """
+    if from_raw is not None:
+        tables_from_raw(from_raw, out)
+        return
     _check(start, seeds, episodes)
     from dmin.data.columns import data_stem, split_names
+    from dmin.evaluation.chosen_settings import read_settings
     from dmin.evaluation.comparison_plan import ComparisonPlan, standard_rows
     from dmin.files import safe_name
 
@@ -74,16 +99,14 @@ def compare(
     base = _settings(given | file_settings(text_column, label_column, encoding), settings, preset)
     sets = split_names(data) if data else [base.data]
     rows = standard_rows(listed(methods))
-    if reference != "dmin" and reference not in {row.name for row in rows}:
-        raise unknown_name("--reference", reference, [row.name for row in rows])
-    chosen: tuple[str | None, ...] = tuple(listed(split)) or (None,)
+    against = _reference_row(reference, [row.name for row in rows])
     count = episodes or (base.test_episodes if preset else DEFAULT_TEST_EPISODES)
     plan = ComparisonPlan(
-        base, tuple(sets), chosen, rows, tuple(numbers(way, "--way")), tuple(numbers(shot, "--shot")),
-        seeds, count, "raw" if start == "raw" else "stage1", reference, names,
+        base, tuple(sets), tuple(listed(split)) or (None,), rows, tuple(numbers(way, "--way")),
+        tuple(numbers(shot, "--shot")), seeds, count, "raw" if start == "raw" else "stage1", against, names,
+        read_settings(chosen) if chosen else None, _most_fine_tuned(fine_tune_episodes),
     )  # fmt: skip
-    folder = out or Path("runs") / safe_name("compare-" + "-".join(map(data_stem, sets)))
-    run_plan(plan, folder, "Comparison")
+    run_plan(plan, out or Path("runs") / safe_name("compare-" + "-".join(map(data_stem, sets))), "Comparison")
 
 
 def _check(start: str, seeds: int, episodes: int | None) -> None:
@@ -91,6 +114,23 @@ def _check(start: str, seeds: int, episodes: int | None) -> None:
         raise ConfigError(f"--start {start!r}: use stage1 or raw")
     if seeds < 1 or (episodes is not None and episodes < 2):
         raise ConfigError("--seeds must be at least 1 and --episodes at least 2")
+
+
+def _reference_row(given: str | None, rows: list[str]) -> str:
+    """The row that the others are tested against."""
+    found = given or ("nearest" if "nearest" in rows else rows[0])
+    if found not in rows:
+        raise unknown_name("--reference", found, rows)
+    return found
+
+
+def _most_fine_tuned(given: str) -> int | None:
+    """Parse --fine-tune-episodes; None is all."""
+    if given == "all":
+        return None
+    if not given.isdigit() or int(given) < 2:
+        raise ConfigError(f"--fine-tune-episodes {given!r}: a number from 2 up, or all")
+    return int(given)
 
 
 def file_settings(text_column: str, label_column: str, encoding: str) -> dict[str, Any]:
@@ -144,6 +184,21 @@ def run_plan(plan: ComparisonPlan, folder: Path, title: str) -> None:
         write: Callable[[], Any] = lambda: write_outputs(comparison, folder, title, command)  # noqa: E731
         _work(comparison, write, command)
         tables = write()
+    print_tables(tables)
+    echo(f"written: {folder}/table.md, table.tex, table.csv, report.html, raw.jsonl")
+
+
+def tables_from_raw(path: Path, out: Path | None) -> None:
+    """Make the tables of a comparison from its raw results."""
+    from dmin.evaluation.raw import read_raw
+    from dmin.evaluation.report import write_tables
+
+    plan, cells = read_raw(path)
+    if plan is None or not cells:
+        raise DataError(f"{path} holds no raw results of dmin compare: give the raw.jsonl that it wrote")
+    folder = out or path.parent
+    with plain_warnings():
+        tables = write_tables(plan.plan(), [cell.result() for cell in cells], folder, plan.title, plan.command)
     print_tables(tables)
     echo(f"written: {folder}/table.md, table.tex, table.csv, report.html")
 

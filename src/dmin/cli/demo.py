@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from dmin.classifier import FewShotClassifier
     from dmin.data import Corpus
     from dmin.evaluation import Cell
-    from dmin.evaluation.report import Report
+    from dmin.evaluation.assess import Assessment
+    from dmin.report import Report
     from dmin.training import Trainer
 
 # Texts that stand in no file of the starter set, each meant for one of its test classes.
@@ -45,6 +46,7 @@ class Chapter:
 
     title: str
     lines: list[str] = field(default_factory=list)
+    found: Assessment | None = None  # drawn in the report in place of the lines
 
     def __post_init__(self) -> None:
         typer.secho(f"\n{self.title}", bold=True)
@@ -93,15 +95,11 @@ def tell(corpus: Corpus, classes: tuple[str, ...]) -> list[Chapter]:
     every = corpus.examples
     examples = {label: every[label][:EXAMPLES_PER_CLASS] for label in classes}
     rest = Corpus.from_mapping({label: every[label][EXAMPLES_PER_CLASS:] for label in classes}, corpus.name)
+    others = [every[label][0] for label in corpus.classes if label not in classes]
     classifier = FewShotClassifier(unknown_label=UNKNOWN).open()
-    return [
-        _answer(classifier, examples),
-        _measure(classifier, rest),
-        *_adapt(classifier, rest),
-        _add(classifier),
-        _refuse(classifier, rest, [every[label][0] for label in corpus.classes if label not in classes]),
-        _explain(classifier),
-    ]
+    answered = _answer(classifier, examples)
+    measured = [_measure(classifier, rest), *_adapt(classifier, rest)]  # before a class is added
+    return [answered, _add(classifier), _refuse(classifier, rest, others), _explain(classifier), *measured]
 
 
 def _answer(classifier: FewShotClassifier, examples: dict[str, list[str]]) -> Chapter:
@@ -119,7 +117,7 @@ def _measure(classifier: FewShotClassifier, rest: Corpus) -> Chapter:
     from dmin.methods import method_class
 
     chapter = Chapter(f"How often it is right: the other {len(rest.texts)} texts of these classes, all classes at once")
-    found = assess(classifier, rest)
+    found = chapter.found = assess(classifier, rest)
     chapter.say(f"default classifier: {100 * found.quality.accuracy:.1f} %")
     for name, accuracy in found.beside.items():
         chapter.say(f"{method_class(name).title} on the same vectors: {100 * accuracy:.1f} %")
@@ -205,40 +203,36 @@ def verdict(cells: list[Cell]) -> str:
 
 
 def _write_report(out: Path, chapters: list[Chapter], cells: list[Cell]) -> None:
-    from dmin.evaluation.report import Report
+    from dmin.evaluation.assessment_page import add_classes, add_texts, method_bars
+    from dmin.report import BarGroup, Report, percent
 
-    report = Report("dmin demo")
+    measured = next(chapter.found for chapter in chapters if chapter.found is not None)
+    summary = (
+        f"{measured.classes} classes from {EXAMPLES_PER_CLASS} examples each, nothing trained: "
+        f"{percent(measured.quality.accuracy)} of {measured.texts} other texts are answered right. {verdict(cells)}"
+    )
+    report = Report("dmin demo", summary)
     for chapter in chapters:
         report.heading(chapter.title)
-        report.items(chapter.lines)
+        if chapter.found is None:
+            report.items(chapter.lines)
+        else:
+            report.bars([BarGroup("", method_bars(chapter.found))])
+    add_classes(report, measured)
+    add_texts(report, measured)
     _report_training(report, out, cells)
     report.write(out / "report.html")
 
 
 def _report_training(report: Report, out: Path, cells: list[Cell]) -> None:
     """The table of the trained head, with its learning curves."""
-    from dmin.evaluation.figures import bars_figure, curves_figure
-    from dmin.methods import method_class
+    from dmin.evaluation.evaluation_page import add_accuracies
+    from dmin.evaluation.figures import curves_figure, svg_text
     from dmin.training.metrics import read_metrics
 
-    settings = list(dict.fromkeys((cell.way, cell.shot) for cell in cells))
-    groups = [f"{way}-way {shot}-shot" for way, shot in settings]
-    intervals = {
-        method_class(name).title: [
-            next(c.results.interval for c in cells if c.method == name and (c.way, c.shot) == setting)
-            for setting in settings
-        ]
-        for name in dict.fromkeys(cell.method for cell in cells)
-    }
-    rows = [[name, *(interval.percent() for interval in values)] for name, values in intervals.items()]
-    best = frozenset(
-        (max(range(len(rows)), key=lambda row: list(intervals.values())[row][column].mean), column + 1)
-        for column in range(len(settings))
-    )
     report.heading("What training on episodes gives: classes never trained on")
-    report.table(["method", *groups], rows, bold=best)
     report.paragraph(verdict(cells))
+    add_accuracies(report, cells)
     report.paragraph("Accuracy in %, with 95 % confidence intervals over 300 episodes; encoder frozen.", note=True)
-    report.figure(bars_figure(groups, {n: [(i.mean, i.half_width) for i in v] for n, v in intervals.items()}))
     report.heading("Learning curves")
-    report.figure(curves_figure(read_metrics(out / "metrics.jsonl")))
+    report.picture(svg_text(curves_figure(read_metrics(out / "metrics.jsonl"))), "Loss and accuracy over the updates")

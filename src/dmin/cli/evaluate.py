@@ -72,8 +72,8 @@ def evaluate(
     """Measure a trained model on novel classes, in episodes.
 
     Prints the accuracy with its 95 % confidence interval over episodes, beside the nearest prototype on the same vectors.
-    Writes summary.json, per_class.json, a confusion picture per setting and the episodes; with --unknown-rate,
-    unknown.json. To measure a classifier on your own files: dmin assess.
+    Writes report.html (the hardest classes and texts), summary.json, per_class.json, a confusion picture per setting and
+    the episodes; with --unknown-rate, unknown.json. To measure a classifier on your own files: dmin assess.
 
     \b
     Examples:
@@ -136,7 +136,7 @@ def _measure(name: str, given: EpisodeOptions) -> None:
             return
         cells = evaluate_model(model, plan, folder, show=True, warn=warn)
     print_cells(cells, f"{plan.corpus.name}, {plan.split_name}", f"{given.part} classes")
-    echo(f"written: {folder / 'summary.json'}, per_class.json, confusion-*.png")
+    echo(f"written: {folder / 'report.html'}, summary.json, per_class.json, confusion-*.png")
 
 
 def _open(name: str, given: EpisodeOptions) -> tuple[TrainedModel, EvaluationPlan, Path]:

@@ -33,6 +33,9 @@ def label(
     encoding: options.Encoding = "utf-8",
     seed: options.PileSeed = 0,
     most: options.PileMost = 200_000,
+    unlabelled: Annotated[
+        bool, typer.Option(help="Learn from the texts without a label as well, after every ten answers and at the end.")
+    ] = True,
 ) -> None:
     """Label a pile of texts, one key for each, learning at once.
 
@@ -56,7 +59,10 @@ def label(
         pile = read_pile(source, column=text_column, encoding=encoding, most=most, seed=seed)
         tell_notes(pile)
         settings = FewShotClassifier(model)
-        with Session(pile, out / "session.jsonl", examples=known, classifier=settings, seed=seed) as session:
+        journal = out / "session.jsonl"
+        with Session(
+            pile, journal, examples=known, classifier=settings, seed=seed, use_unlabelled=unlabelled
+        ) as session:
             if session.answers:
                 echo(f"continued: {len(session.answers)} answers, {len(session.labels)} classes")
             echo(HELP)
@@ -69,7 +75,7 @@ def label(
 
 def _known(examples: Path | None, text_column: str, label_column: str, encoding: str) -> dict[str, list[str]]:
     """What is labelled already."""
-    from dmin.data.readers import read_corpus
+    from dmin.data.labelled import read_corpus
 
     if examples is None:
         return {}

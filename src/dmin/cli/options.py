@@ -38,6 +38,12 @@ ModelName = Annotated[
 Reject = Annotated[str | None, typer.Option(help="Refuse texts whose highest cosine is below this number, or: auto.")]
 UseNames = Annotated[bool | None, typer.Option(help="Use class names as examples. Default: if labels are words.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, ... Default: a GPU if there is one.")]
+ClassifierEncoder = Annotated[
+    str | None,
+    typer.Option(
+        help="Another encoder: cascade (static where it is sure, then the default: faster), static, minilm, a folder, ..."
+    ),
+]
 Backend = Annotated[str, typer.Option(help="What encodes: auto, torch, onnx or onnx-int8 (faster on a CPU).")]
 
 # Data sets and episodes

@@ -75,7 +75,7 @@ def known_classifier(
 ) -> FewShotClassifier | None:
     """A classifier of labelled examples, a saved one, a trained one, or None where nothing is labelled."""
     from dmin.classifier import FewShotClassifier
-    from dmin.data.readers import read_corpus
+    from dmin.data.labelled import read_corpus
 
     saved = (Path(model) / "classifier.json").is_file()
     if examples is None and not saved:

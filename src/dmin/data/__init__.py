@@ -3,7 +3,7 @@
 from dmin.data.catalog import CATALOG, choose_split, load_corpus
 from dmin.data.corpus import Corpus, join_corpora, leave_out
 from dmin.data.episodes import Episode, EpisodeList, EpisodeSampler, VariedSampler
-from dmin.data.readers import load_examples
+from dmin.data.labelled import load_examples
 from dmin.data.splits import ClassSplit, seeded_split
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
@@ -13,15 +13,16 @@ import yaml
 
 from dmin.data.columns import ENCODING, LABEL, TEXT, Source, exists, split_names
 from dmin.data.corpus import Corpus, join_corpora
-from dmin.data.formats import read_format
-from dmin.data.readers import SUFFIXES, read_corpus
-from dmin.data.splits import ClassSplit, read_splits, seeded_split
+from dmin.data.labelled import SUFFIXES, read_corpus
+from dmin.data.readers import read_format
+from dmin.data.splits import ClassSplit, read_splits, seeded_split, stored_splits
 from dmin.errors import DataError, unknown_name
 from dmin.files import user_path
 from dmin.hub import is_hub_id
 
 DATA_VARIABLE = "DMIN_DATA"
-_PUBLISHED = "protaugment-01"
+VALID_PART = 0.2  # of ODIC's training classes, where no file names validation classes
+_PUBLISHED, _OWN = "protaugment-01", "own-01"
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,11 @@ CATALOG = {
         ),
         Entry("hwu64", "commands to a home robot (Liu et al., 2019; CC BY 4.0)", None, _PUBLISHED),
         Entry("liu54", "the same source as hwu64, another selection (Liu et al., 2019; CC BY 4.0)", None, _PUBLISHED),
+        Entry("stackoverflow", "titles of questions by tag (Xu et al., 2015; CC BY-SA 3.0)", None, _OWN),
+        Entry("debian", "descriptions of Debian's packages by section (free licences)", None, _OWN),
+        Entry("goemotions", "comments by emotion (Demszky et al., 2020; CC BY 4.0)", None, _OWN),
+        Entry("fortunes", "sayings by theme, of Debian's package fortunes (BSD)", None, _OWN),
+        Entry("news20", "20 Newsgroups, the first 300 words (Lang, 1995; CC BY 4.0)", None, _OWN),
         Entry("rcv1", "miniRCV1 of the paper, from your licensed copy of Reuters RCV1 in $DMIN_DATA/rcv1/"),
         Entry("odic", "the paper's private intents, if you have them: TSV or JSONL files in $DMIN_DATA/odic/"),
     )
@@ -106,7 +112,11 @@ def _rcv1() -> Corpus:
 
 
 def _odic() -> Corpus:
-    """Intent files (TSV with a header, or JSONL) in one folder, joined."""
+    """Intent files (TSV with a header, or JSONL) in one folder, joined.
+
+    Files whose names begin with train, valid (or dev) and test give the class split "paper"; without a file of validation
+    classes, some training classes are drawn for that by a fixed seed, because the paper names none.
+    """
     folder = _data_folder("odic")
     files = (
         sorted(path for path in folder.glob("*") if path.suffix.lower() in (".tsv", ".jsonl"))
@@ -119,7 +129,29 @@ def _odic() -> Corpus:
         )
     parts = [read_corpus(path) for path in files]
     texts, labels = [t for part in parts for t in part.texts], [n for part in parts for n in part.labels]
-    return Corpus("odic", tuple(texts), tuple(labels))
+    split = _split_of_files({path.stem: part.classes for path, part in zip(files, parts, strict=True)})
+    if split is None:
+        return Corpus("odic", tuple(texts), tuple(labels))
+    split.check("paper", labels)
+    return Corpus("odic", tuple(texts), tuple(labels), {"paper": split}, "paper")
+
+
+def _split_of_files(classes: Mapping[str, Sequence[str]]) -> ClassSplit | None:
+    """The class split that the names of files tell (stem -> its classes), or None where they tell none."""
+    found: dict[str, list[str]] = {"train": [], "valid": [], "test": []}
+    for stem, names in classes.items():
+        kind = next((part for part in (*found, "dev") if stem.lower().startswith(part)), None)
+        if kind is None:
+            return None
+        part = found["valid" if kind == "dev" else kind]
+        part += [name for name in names if name not in part]
+    if not found["train"] or not found["test"]:
+        return None
+    train, valid = tuple(found["train"]), tuple(found["valid"])
+    if not valid:
+        drawn = seeded_split(train, 0, (len(train) - round(len(train) * VALID_PART), round(len(train) * VALID_PART), 0))
+        train, valid = drawn.train, drawn.valid
+    return ClassSplit(train, valid, tuple(found["test"]))
 
 
 def _data_folder(name: str) -> Path:
@@ -150,12 +182,17 @@ def _named(entry: Entry) -> Corpus:
     if folder is not None:
         corpus = read_corpus(folder / "texts.jsonl", name=entry.name)
         preferred = entry.default_split if entry.default_split in corpus.splits else corpus.default_split
-        return Corpus(corpus.name, corpus.texts, corpus.labels, corpus.splits, preferred)
+        return _with_stored_splits(replace(corpus, default_split=preferred))
     if entry.hub is not None:
         from dmin.data.huggingface import load_from_hub
 
-        return load_from_hub(Source(entry.hub), name=entry.name, variant=entry.variant)
+        return _with_stored_splits(load_from_hub(Source(entry.hub), name=entry.name, variant=entry.variant))
     raise DataError(f"{entry.name} is not here: put its texts.jsonl into ${DATA_VARIABLE}/{entry.name}/")
+
+
+def _with_stored_splits(corpus: Corpus) -> Corpus:
+    """A named set with the class splits that the package has for it, after its own; its default stays."""
+    return replace(corpus, splits={**corpus.splits, **stored_splits(corpus.name, corpus.classes)})
 
 
 def _starter() -> Corpus:

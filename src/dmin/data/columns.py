@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from dmin.data.formats import name_shown
+from dmin.data.readers import name_shown
 from dmin.errors import DataError, nearest_name
 from dmin.files import short, user_path
 

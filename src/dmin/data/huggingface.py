@@ -6,7 +6,7 @@ from typing import Any
 
 from dmin.data.columns import Source
 from dmin.data.corpus import Corpus
-from dmin.data.readers import cell_text
+from dmin.data.labelled import cell_text
 from dmin.errors import DataError, one_line
 from dmin.hub import hub_reachable
 

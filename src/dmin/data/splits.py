@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from dmin.errors import DataError
 from dmin.files import check_document, read_json, short
 
 PARTS = ("train", "valid", "test")
+STORED_SPLITS = Path(__file__).parent / "class_splits"  # of public sets, names only; reproduce/make_splits.py made them
 DEFAULT_FRACTIONS = (0.6, 0.15, 0.25)
 
 
@@ -83,3 +84,13 @@ def read_splits(path: Path) -> dict[str, ClassSplit]:
         found = check_document(parts, SplitDocument, f"{path}, split {short(name)}")
         splits[str(name)] = ClassSplit(*(tuple(map(str, getattr(found, part))) for part in PARTS))
     return splits
+
+
+def stored_splits(name: str, classes: Iterable[str]) -> dict[str, ClassSplit]:
+    """The class splits that the package has for a named set; none when the set's classes have other names here."""
+    path = STORED_SPLITS / f"{name}.json"
+    if not path.is_file():
+        return {}
+    splits, known = read_splits(path), set(classes)
+    listed = {label for split in splits.values() for part in PARTS for label in split.part(part)}
+    return splits if listed <= known else {}

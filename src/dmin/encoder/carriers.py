@@ -84,6 +84,7 @@ CARRIED: dict[str, Carried] = {
             "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
         },
         licence="Apache-2.0",
+        extra="train",
     ),
     "static": Carried(
         name="static",

@@ -14,8 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dmin.encoder.backends import FILES, check_backend
 from dmin.encoder.network import EncoderNetwork, TokenBatch
-from dmin.encoder.onnx import FILES, OnnxNetwork, check_backend, export_onnx
+from dmin.encoder.onnx import OnnxNetwork, export_onnx
 from dmin.encoder.pretrained import TUNABLE, cache_folder, choose_pooling, load, quiet_transformers, resolve
 from dmin.encoder.readable import Reader
 from dmin.encoder.text_encoder import FloatArray, check_long_texts, check_texts

@@ -12,33 +12,22 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dmin.encoder.backends import DIGEST, need
 from dmin.encoder.network import EncoderNetwork
-from dmin.errors import ConfigError, ModelError, StorageError, one_line, unknown_name
+from dmin.errors import ModelError, StorageError, one_line
 from dmin.files import file_digest, write_atomic
 
-Backend = Literal["torch", "onnx", "onnx-int8"]
-FILES: dict[str, str] = {"onnx": "encoder.onnx", "onnx-int8": "encoder-int8.onnx"}
-_DIGEST = ".sha256"  # added to the name of an export: the file that holds its digest
-EXPORTS = tuple(name + end for name in FILES.values() for end in ("", _DIGEST))
 _FINGERPRINT = "dmin.encoder"
 # Largest accepted difference between an export and torch: rounding for float32, a mean cosine for 8-bit weights.
 LARGEST_DIFFERENCE = 1e-3
 EXACT_LAYERS = 2
 SMALLEST_COSINE = 0.97
-
-
-def check_backend(backend: str) -> None:
-    """Raise a `ConfigError` for a backend that is not known, or whose packages are not installed."""
-    if backend not in ("auto", *get_args(Backend)):
-        raise ConfigError(str(unknown_name("backend", backend, ("auto", *get_args(Backend))).args[0]))
-    if backend not in ("auto", "torch"):
-        _need("onnxruntime")
 
 
 class OnnxNetwork:
@@ -53,7 +42,7 @@ class OnnxNetwork:
     """
 
     def __init__(self, path: Path, pad: int, fingerprint: str) -> None:
-        _need("onnxruntime")
+        need("onnxruntime")
         import onnxruntime
 
         check_export(path)
@@ -85,7 +74,7 @@ def export_onnx(network: EncoderNetwork, path: Path, fingerprint: str, *, int8: 
     The file appears whole and checked, or not at all.
     """
     for package in ("onnx", "onnxruntime", *(() if int8 else ("onnxscript",))):
-        _need(package)
+        need(package)
     part = path.with_name(f".{os.getpid()}-{path.name}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -122,7 +111,7 @@ def check_export(path: Path) -> None:
 
 
 def _digest_file(path: Path) -> Path:
-    return path.with_name(path.name + _DIGEST)
+    return path.with_name(path.name + DIGEST)
 
 
 class _Graph(nn.Module):
@@ -204,13 +193,6 @@ def _compare(network: EncoderNetwork, exported: OnnxNetwork, int8: bool) -> floa
     elif not np.abs(found - expected).max() <= LARGEST_DIFFERENCE * np.abs(expected).max():
         raise ModelError(f"the exported encoder differs from torch by {np.abs(found - expected).max():.2g}")
     return float(cosines.min())
-
-
-def _need(package: str) -> None:
-    from importlib.util import find_spec
-
-    if find_spec(package) is None:
-        raise ConfigError(f"the ONNX backends need {package}: pip install 'dmin[onnx]'")
 
 
 @contextmanager

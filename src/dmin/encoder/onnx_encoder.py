@@ -70,6 +70,11 @@ class OnnxEncoder:
         self._fingerprint: str | None = None
 
     @property
+    def files(self) -> tuple[Path, Path]:
+        """Weights and tokenizer."""
+        return self._weights, self._tokenizer
+
+    @property
     def fingerprint(self) -> str:
         """SHA-256 of weights, tokenizer and pooling."""
         if self._fingerprint is None:

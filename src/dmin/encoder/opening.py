@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dmin.encoder.carriers import CARRIED, DEFAULT, NAMES, Carried, carried_folder
 from dmin.encoder.joined import JoinedEncoder
 from dmin.encoder.onnx_encoder import ENCODER_FILE, OnnxEncoder
+from dmin.encoder.portable import open_portable, portable_folder, read_portable
 from dmin.encoder.static import StaticEncoder
 from dmin.encoder.text_encoder import TextEncoder
 from dmin.errors import ConfigError, DataError, ModelError
@@ -45,6 +46,10 @@ def open_encoder(
         >>> open_encoder("bge-small").encode(["where is my parcel?"]).shape
         (1, 384)
     """
+    if name == "cascade":
+        raise ConfigError(
+            "'cascade' is no encoder of one kind of vectors: it is for FewShotClassifier and dmin classify"
+        )
     if "+" in name and not user_path(name).is_dir():
         parts = name.split("+")
         poolings = [pooling_beside(part) for part in parts] if pooling == AUTO else pooling.split("+")
@@ -58,6 +63,8 @@ def open_encoder(
                 for part, own in zip(parts, poolings, strict=True)
             ]
         )
+    if (folder := portable_folder(name)) is not None:
+        return open_portable(folder, device=device, backend=backend)
     carried = CARRIED.get(NAMES.get(name, name))
     if carried is None or carried.kind == "torch":
         from dmin.encoder.encoder import Encoder
@@ -100,6 +107,8 @@ def is_frozen(name: str) -> bool:
     """True for an encoder that cannot be tuned, because it has no weights that torch loads."""
     if "+" in name and not user_path(name).is_dir():
         return True
+    if (folder := portable_folder(name)) is not None:
+        return read_portable(folder).kind != "torch"
     carried = CARRIED.get(NAMES.get(name, name))
     return carried is not None and carried.kind != "torch"
 

@@ -31,7 +31,7 @@ class Reader:
     def __init__(self, tokenizer: Any, unknown: str | None) -> None:
         self.tokenizer, self.unknown = tokenizer, unknown
         vocabulary = tokenizer.get_vocab()
-        foreign = sum(any(map(_is_foreign, _letters(token))) for token in vocabulary)
+        foreign = sum(not token.isascii() and any(map(_is_foreign, _letters(token))) for token in vocabulary)
         self.knows_scripts = foreign > OTHER_SCRIPTS * len(vocabulary)
 
     def unreadable(self, texts: Sequence[str]) -> list[float]:

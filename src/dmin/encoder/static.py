@@ -55,6 +55,11 @@ class StaticEncoder:
         return int(self._table.shape[1])
 
     @property
+    def files(self) -> tuple[Path, Path]:
+        """Weights and tokenizer."""
+        return self._weights, self._tokenizer_file
+
+    @property
     def fingerprint(self) -> str:
         """SHA-256 of table and tokenizer."""
         digests = (file_digest(self._weights), file_digest(self._tokenizer_file))

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol, TypeGuard, get_args
 import numpy as np
 
 from dmin.errors import ConfigError, DataError
+from dmin.threads import computes_alone
 
 FloatArray = np.ndarray[Any, np.dtype[np.float32]]
 LongTexts = Literal["windows", "cut"]
@@ -88,7 +89,9 @@ def unit(vectors: FloatArray) -> FloatArray:
 
 
 def usable_threads() -> int:
-    """Processors that this process may use, at most $OMP_NUM_THREADS."""
+    """Processors that this thread may use, at most $OMP_NUM_THREADS; 1 in a thread that computes alone."""
+    if computes_alone():
+        return 1
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     chosen = os.environ.get("OMP_NUM_THREADS", "")
     return max(1, min(allowed, int(chosen))) if chosen.isdigit() else allowed

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from dmin.classifier.explanation import Explanation, explain_text
@@ -20,6 +19,7 @@ from dmin.errors import DataError
 from dmin.files import write_atomic
 
 EXPLAINED = 100  # wrong texts, the most confident first
+UNSURE = 20  # right texts, the least probable first
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class ScoredTexts:
     labels: list[str]  # of the classes
     texts: list[str]
     truth: NDArray[Any]  # column of each text's own class, [L]
-    query: torch.Tensor  # [L, d]
+    query: Any  # [L, d], of numpy or torch
     cosines: FloatArray  # [L, C]
     scores: FloatArray  # [L, C], which decide
     outside: list[tuple[str, str | None]]  # text and label, if there is one
@@ -112,8 +112,11 @@ def score_texts(state: State, test: Corpus, outside: Sequence[str]) -> ScoredTex
         apart = state.cosines(outside_query)  # [n, C]
         decided = state.scores(outside_query, apart)  # [n, C]
     truth = np.array([column for _, column in inside])
-    texts = [text for text, _ in inside]
-    return ScoredTexts(labels, texts, truth, query, cosines, state.scores(query, cosines), others, apart, decided)
+    texts, scores = [text for text, _ in inside], state.scores(query, cosines)
+    if state.first is not None:  # some of the answers are its own
+        cosines, scores, _ = state.scored(texts)
+        apart, decided, _ = state.scored([text for text, _ in others]) if others else (apart, decided, None)
+    return ScoredTexts(labels, texts, truth, query, cosines, scores, others, apart, decided)
 
 
 def answer_all(state: State, scored: ScoredTexts) -> tuple[AnsweredText, ...]:
@@ -149,3 +152,9 @@ def explain_faults(state: State, answers: Sequence[AnsweredText]) -> list[tuple[
     """The wrong answers with the examples that decided, those with the highest cosine first; at most `EXPLAINED`."""
     wrong = sorted((answer for answer in answers if not answer.right), key=lambda answer: -answer.score)
     return [(answer, explain_text(state, answer.text)) for answer in wrong[:EXPLAINED]]
+
+
+def explain_unsure(state: State, answers: Sequence[AnsweredText]) -> list[tuple[AnsweredText, Explanation]]:
+    """The right answers with the lowest probability, with the examples that decided; at most `UNSURE`."""
+    right = sorted((a for a in answers if a.right and not a.refused), key=lambda answer: answer.probability)
+    return [(answer, explain_text(state, answer.text)) for answer in right[:UNSURE]]

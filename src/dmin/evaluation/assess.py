@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from dmin.classifier.arrays import as_torch
 from dmin.classifier.explanation import Explanation
 from dmin.classifier.few_shot import FewShotClassifier
 from dmin.classifier.scoring import PLAIN_SCALE
@@ -25,6 +26,7 @@ from dmin.evaluation.answers import (
     ScoredTexts,
     answer_all,
     explain_faults,
+    explain_unsure,
     score_texts,
     write_predictions,
 )
@@ -76,6 +78,7 @@ class Assessment:
     target: PrecisionPoint | None = None  # the threshold of a target precision, which is then in force
     answers: tuple[AnsweredText, ...] = field(default=(), repr=False)  # in-scope texts, then out-of-scope ones
     faults: tuple[tuple[AnsweredText, Explanation], ...] = field(default=(), repr=False)
+    unsure: tuple[tuple[AnsweredText, Explanation], ...] = field(default=(), repr=False)  # right, but barely
 
     def as_dict(self) -> dict[str, Any]:
         """As it stands in `assessment.json`."""
@@ -177,6 +180,7 @@ def assess(
         target=target,
         answers=answers,
         faults=tuple(explain_faults(state, answers)),
+        unsure=tuple(explain_unsure(state, answers)),
     )
     return _with_refusal(found, state, float(1 - accepted.mean()), scored) if scored.outside else found
 
@@ -227,12 +231,14 @@ def _confidence(scores: FloatArray, scale: float) -> NDArray[np.float64]:
     return found
 
 
-def _beside(name: str, state: State, query: torch.Tensor, truth: NDArray[Any]) -> float:
+def _beside(name: str, state: State, query: Any, truth: NDArray[Any]) -> float:
     """Accuracy of a simple method on the same vectors; a name counts like an example."""
     entries = state.knowledge.classes
-    rows = torch.nn.utils.rnn.pad_sequence([entry.vectors for entry in entries], batch_first=True)  # [C, K, d]
+    rows = torch.nn.utils.rnn.pad_sequence(
+        [as_torch(entry.vectors) for entry in entries], batch_first=True
+    )  # [C, K, d]
     sizes = torch.tensor([len(entry.vectors) for entry in entries], device=rows.device)
     mask = torch.arange(rows.shape[1], device=rows.device) < sizes.unsqueeze(1)  # [C, K]
     with torch.no_grad():
-        scores = create(name, rows.shape[-1], way=len(entries), shot=rows.shape[1])(rows, query, mask)
+        scores = create(name, rows.shape[-1], way=len(entries), shot=rows.shape[1])(rows, as_torch(query), mask)
     return float((scores.argmax(-1).cpu().numpy() == truth).mean())

@@ -21,7 +21,6 @@ from dmin.training.metrics import MetricLog
 from dmin.training.sources import source_kind
 from dmin.training.train import HeadTrainer, make_accelerator
 
-FINE_TUNED_EPISODES = 50  # full fine-tuning takes so long that it gets the first of the stored episodes only
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
@@ -37,6 +36,8 @@ class JobResult:
     seconds: float
     peak_megabytes: float
     trained_episodes: int
+    train_classes: int  # of the split
+    test_classes: int
 
     @property
     def mean(self) -> float:
@@ -61,7 +62,7 @@ class Bench:
         loop = Loop(accelerator, None, MetricLog(None, accelerator), show=False, resume_hint="the same command")
         # (A BiLSTM starts alike for every seed of the trainings.)
         encoder = open_encoder(first.config.model_copy(update={"seed": plan.base.seed}))
-        self.trainer = HeadTrainer(encoder, loop, first.config, start=plan.start, several=True)
+        self.trainer = HeadTrainer(encoder, loop, first.config, start=plan.start_of(first.job), several=True)
 
     def run(self, prepared: PreparedJob, episodes_folder: Path) -> JobResult:
         """Train (where there is something to train) and test one row in one setting."""
@@ -80,7 +81,7 @@ class Bench:
         results = run_episodes(scorer, used, description=job.label)
         return JobResult(
             job, task.split_name, self._title(job, method, len(used)), results.accuracies, used.hash,
-            time.perf_counter() - began, peak_memory(), trained,
+            time.perf_counter() - began, peak_memory(), trained, len(task.split.train), len(task.split.test),
         )  # fmt: skip
 
     def _scorer(
@@ -89,7 +90,7 @@ class Bench:
         parts = self.trainer.parts(config) if config.tune == "none" else ("test",)
         source = self.trainer.source(config, task, source_kind(method), parts)
         if isinstance(method, FineTunesEncoder) and config.tune != "none":
-            some = EpisodeList(episodes.corpus_fingerprint, episodes.episodes[:FINE_TUNED_EPISODES])
+            some = EpisodeList(episodes.corpus_fingerprint, episodes.episodes[: self.plan.fine_tuned_episodes])
             return FineTuneScorer(method, tunable(self.trainer.encoder).network, source), some
         if not self.plan.names:
             return MethodScorer(method, source.snapshot(task.text_indices("test"))), episodes

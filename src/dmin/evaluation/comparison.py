@@ -17,12 +17,16 @@ from dmin.errors import ConfigError, DataError, DminError
 from dmin.evaluation.bench import Bench, JobResult
 from dmin.evaluation.comparison_plan import ComparisonPlan, Job, PreparedJob
 from dmin.evaluation.protocol import draw_episodes
+from dmin.evaluation.raw import RawCell
 from dmin.files import read_document, safe_name, write_json
 from dmin.progress import progress
 from dmin.training import open_corpus, open_encoder, prepare_task
 from dmin.training.task import check_method, chosen_pooling
 
-_STORED = ("split_name", "title", "accuracies", "episode_hash", "seconds", "peak_megabytes", "trained_episodes")
+_STORED = (
+    "split_name", "title", "accuracies", "episode_hash", "seconds", "peak_megabytes", "trained_episodes", "train_classes",
+    "test_classes",
+)  # fmt: skip
 
 
 class CellDocument(BaseModel):
@@ -38,6 +42,8 @@ class CellDocument(BaseModel):
     seconds: float
     peak_megabytes: float
     trained_episodes: int
+    train_classes: Annotated[int, Field(ge=1)]
+    test_classes: Annotated[int, Field(ge=1)]
 
 
 class Comparison:
@@ -62,6 +68,11 @@ class Comparison:
     def results(self) -> list[JobResult]:
         """The results of the finished jobs."""
         return [result for result in self._results if result is not None]
+
+    def raw(self) -> list[RawCell]:
+        """The finished jobs in the form in which they can be kept and published."""
+        pairs = zip(self._jobs, self._results, strict=True)
+        return [RawCell.of(result, job.key, job.config.queries) for job, result in pairs if result is not None]
 
     def missing(self) -> list[Job]:
         """The jobs that are not finished."""
@@ -91,7 +102,7 @@ class Comparison:
         missing = self._missing()
         settings = [_setting(self._jobs[number].job) for number in missing]
         total = len(self._jobs)
-        benches: dict[str, Bench] = {}  # of one group, by pooling
+        benches: dict[str, Bench] = {}  # of one group, by pooling and start
         with progress("comparing", total, unit="cells", done=total - len(missing), show=self.show) as advance:
             for place, number in enumerate(missing):
                 prepared = self._jobs[number]
@@ -109,10 +120,10 @@ class Comparison:
         job = prepared.job
         if any(bench.group != (job.data, job.split, job.seed) for bench in benches.values()):
             benches.clear()
-        pooling = chosen_pooling(prepared.config)
-        if pooling not in benches:
-            benches[pooling] = Bench(self.plan, prepared, self._corpus(prepared), self._warn_once)
-        return benches[pooling]
+        key = f"{chosen_pooling(prepared.config)} {self.plan.start_of(job)}"
+        if key not in benches:
+            benches[key] = Bench(self.plan, prepared, self._corpus(prepared), self._warn_once)
+        return benches[key]
 
     def _corpus(self, prepared: PreparedJob) -> Corpus:
         if prepared.job.data not in self._corpora:
@@ -156,6 +167,7 @@ class Comparison:
                 "method": job.row.method, "options": job.row.options, "way": job.way, "shot": job.shot,
                 "title": result.title, "accuracy": result.mean, "seconds": result.seconds,
                 "peak_megabytes": result.peak_megabytes, "trained_episodes": result.trained_episodes,
+                "train_classes": result.train_classes, "test_classes": result.test_classes,
                 "episode_hash": result.episode_hash, "config": prepared.config.model_dump(mode="json"),
                 "accuracies": result.accuracies,
             },

@@ -13,12 +13,16 @@ from functools import cache
 from typing import Any
 
 from dmin.data.columns import Source
+from dmin.errors import ConfigError
+from dmin.evaluation.chosen_settings import ChosenSettings
+from dmin.evaluation.code_digest import code_digest
 from dmin.files import file_digest
-from dmin.methods import METHODS, method_class
+from dmin.methods import METHODS, FineTunesEncoder, method_class
 from dmin.training import TrainConfig, load_config
 from dmin.training.task import chosen_pooling
 from dmin.training.train import Start
-from dmin.version import __version__
+
+FINE_TUNED_EPISODES = 50  # full fine-tuning takes so long that it gets the first of the stored episodes only
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class TableRow:
     options: dict[str, Any] = field(default_factory=dict)
     title: str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+    start: Start | None = None  # where its training starts; None: where those of the plan do
 
 
 @dataclass(frozen=True)
@@ -71,8 +76,10 @@ class ComparisonPlan:
     seeds: int = 1
     episodes: int = 300
     start: Start = "stage1"
-    reference: str = "dmin"
+    reference: str = "nearest"
     names: bool = False  # does every row get the classes' names, each as one more example?
+    chosen: ChosenSettings | None = None  # what a search chose for each method
+    fine_tuned_episodes: int | None = FINE_TUNED_EPISODES  # test episodes of full fine-tuning, at most; None: all
 
     def jobs(self) -> Iterator[Job]:
         """All jobs, those that share an encoder and a stage 1 together."""
@@ -97,21 +104,33 @@ class ComparisonPlan:
             prepared.append(PreparedJob(job, config, self._key(job, config, digests)))
         return prepared
 
+    def start_of(self, job: Job) -> Start:
+        """Where the training of a job starts."""
+        return job.row.start or self.start
+
     def _config(self, job: Job) -> TrainConfig:
         values = self.base.model_dump()
         values |= {
             "data": job.data, "split": job.split, "seed": job.seed, "way": job.way, "shot": job.shot,
-            "method": job.row.method, "options": job.row.options,
+            "method": job.row.method, "options": dict(job.row.options),
         }  # fmt: skip
+        if self.chosen is not None:
+            own = {f"options.{name}" for name in job.row.options}  # what a row changes stays as it says
+            found = self.chosen.of(job.row.method, job.data).items()
+            values |= {key: value for key, value in found if key not in own}
         if self.names:
             values["stage2"] |= {"names": 1.0}
         return load_config(overrides=values | job.row.settings)
 
     def _key(self, job: Job, config: TrainConfig, digests: dict[str, str]) -> str:
-        """Names everything that decides a job's result: settings that are not the defaults, files and the version."""
-        settings = config.model_dump(mode="json", exclude_defaults=True)
-        content = {**settings, "method": job.row.method, "episodes": self.episodes, "start": self.start, **digests}
-        content["version"] = __version__
+        """Names everything that decides a job's result: settings, files, and the code that computes."""
+        settings = _set_ones(config.model_dump(mode="json", exclude={"tensorboard", "test_episodes", "device"}))
+        content = {
+            **settings, "options": config.options, "episodes": self.episodes, "start": self.start_of(job), **digests,
+        }  # fmt: skip
+        if config.tune != "none" and issubclass(method_class(config.method), FineTunesEncoder):
+            content["fine_tuned_episodes"] = self.fine_tuned_episodes
+        content |= {"code": code_digest(job.row.method)}
         content.pop("pooling", None)
         if (pooling := chosen_pooling(config)) != "auto":
             content["pooling"] = pooling  # as it will be, whoever chose it
@@ -119,6 +138,26 @@ class ComparisonPlan:
 
 
 def standard_rows(names: Sequence[str]) -> tuple[TableRow, ...]:
-    """Rows of methods by name; "all" is every method there is."""
+    """Rows of methods by name; "all" is every method there is, NAME:raw a method on the encoder as it came."""
     chosen = list(METHODS) if list(names) == ["all"] else list(names)
-    return tuple(TableRow(method_class(name).name, name) for name in chosen)
+    return tuple(_row(name) for name in chosen)
+
+
+def _row(name: str) -> TableRow:
+    method, colon, start = name.partition(":")
+    if not colon:
+        return TableRow(method_class(method).name, method)
+    if start != "raw":
+        raise ConfigError(f"--methods {name!r}: after the colon only raw is known, like finetune:raw")
+    return TableRow(f"{method}-raw", method, title=f"{method_class(method).title} (raw encoder)", start="raw")
+
+
+def _set_ones(values: dict[str, Any]) -> dict[str, Any]:
+    """Settings without those that are None, off or empty, so that a later version may add some.
+
+    Defaults stay in: a default that changes makes another cell.
+    """
+    inner = {key: _set_ones(value) if isinstance(value, dict) else value for key, value in values.items()}
+    return {
+        key: value for key, value in inner.items() if not (value is None or value is False or value in ({}, [], ()))
+    }

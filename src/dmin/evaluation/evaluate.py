@@ -3,42 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from dmin.data import ClassSplit, Corpus
 from dmin.errors import ConfigError
+from dmin.evaluation.evaluation_page import evaluation_page
+from dmin.evaluation.evaluation_plan import EvaluationPlan
 from dmin.evaluation.figures import confusion_figure, save_png
 from dmin.evaluation.protocol import Cell, MethodScorer, draw_episodes, encode_classes, run_episodes
-from dmin.files import safe_name, write_json
+from dmin.files import write_json
 from dmin.methods import FewShotMethod, create
 from dmin.methods.base import Inputs
 from dmin.model import TrainedModel
 
 
-@dataclass(frozen=True)
-class EvaluationPlan:
-    """Which episodes to evaluate on."""
-
-    corpus: Corpus
-    split_name: str
-    split: ClassSplit
-    ways: Sequence[int]
-    shots: Sequence[int]
-    episodes: int = 300
-    queries: int = 10
-    part: str = "test"
-
-    def file_name(self, way: int, shot: int) -> str:
-        """Where a setting's episodes are stored; every figure that decides them is in the name."""
-        counts = f"{way}way-{shot}shot-{self.queries}queries-{self.episodes}episodes"
-        return safe_name(f"{self.corpus.name}-{self.split_name}-{self.part}-{counts}") + ".json"
-
-
 def evaluate_model(
     model: TrainedModel, plan: EvaluationPlan, out: Path, *, show: bool = False, warn: Callable[[str], None]
 ) -> list[Cell]:
-    """Score every (way, shot) of the plan and write summary, per-class accuracy, episodes and confusion pictures."""
+    """Score every (way, shot) of the plan and write summary, per-class accuracy, episodes, pictures and a page."""
     if plan.episodes < 1:
         raise ConfigError(f"--episodes {plan.episodes}: at least 1 is needed")
     classes = plan.split.part(plan.part)
@@ -65,6 +46,7 @@ def evaluate_model(
             if method is model.method:
                 figure = confusion_figure(results.confusion, f"{label} on {corpus.name}")
                 save_png(figure, out / f"confusion-{way}way-{shot}shot.png")
+    evaluation_page(cells, plan, tables["vectors"]).write(out / "report.html")
     hashes = {f"{way}-way {shot}-shot": lists[way, shot].hash for way, shot in settings}
     write_summary(model, plan, out, cells, hashes)
     return cells

@@ -1,8 +1,9 @@
-"""Figures: confusion, learning curves, bars, t-SNE, reliability, refusal; on plain matplotlib (no global state)."""
+"""Figures: confusion, learning curves, t-SNE, reliability, refusal; on plain matplotlib (no global state)."""
 
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,12 @@ from dmin.evaluation.precision import PrecisionCurve, PrecisionPoint
 from dmin.evaluation.quality import Reliability
 from dmin.files import write_atomic
 
-INK, ACCENT, PALE = "#1f2933", "#0b6e99", "#d9822b"
+INK, ACCENT, PALE = "#16202b", "#0f766e", "#c2620c"
+# What stands in a page takes the page's colours, which differ in light and dark; #b0b0b0 is matplotlib's grid.
+_IN_PAGES = {
+    INK: "var(--ink)", ACCENT: "var(--accent)", PALE: "var(--warn)", "#000000": "var(--ink)", "#b0b0b0": "var(--quiet)",
+    "#ffffff": "var(--card)", "#cccccc": "var(--line)",
+}  # fmt: skip
 
 
 def confusion_figure(confusion: Mapping[tuple[str, str], int], title: str) -> Figure:
@@ -71,24 +77,6 @@ def curves_figure(metrics: Sequence[Mapping[str, Any]]) -> Figure:
     return figure
 
 
-def bars_figure(groups: Sequence[str], rows: Mapping[str, Sequence[tuple[float, float]]]) -> Figure:
-    """Accuracy of each row in each group (mean, half width of its interval), as bars."""
-    figure = Figure(figsize=(max(6.0, 1.1 + 0.22 * len(groups) * (len(rows) + 1)), 3.8), layout="constrained")
-    axes = figure.add_subplot()
-    width = 0.8 / max(1, len(rows))
-    for number, (name, values) in enumerate(rows.items()):
-        places = np.arange(len(groups)) + (number - (len(rows) - 1) / 2) * width
-        axes.bar(places, [100 * mean for mean, _ in values], width * 0.92, label=plain_label(name),
-                 yerr=[100 * half for _, half in values], capsize=2, error_kw={"linewidth": 0.8})  # fmt: skip
-    axes.set_xticks(range(len(groups)), [plain_label(group) for group in groups], fontsize=9)
-    axes.set_ylabel("accuracy, %")
-    low = min((100 * (mean - half) for values in rows.values() for mean, half in values), default=0.0)
-    axes.set_ylim(max(0.0, low - 10), 100)
-    axes.grid(axis="y", alpha=0.25)
-    figure.legend(fontsize=8, ncols=3, loc="outside upper center")
-    return figure
-
-
 def embedding_figure(halves: Sequence[tuple[str, Any, float]], classes: Sequence[str], labels: Sequence[int]) -> Figure:
     """Points [n, 2] coloured by class, side by side; each half with its title and silhouette."""
     figure = Figure(figsize=(9.6, 5.0), layout="constrained")
@@ -124,11 +112,16 @@ def save_png(figure: Figure, path: Path) -> None:
 
 
 def svg_text(figure: Figure) -> str:
-    """A figure as an SVG element that stands inside a page."""
+    """A figure as an SVG element that stands inside a page, in the page's colours; its ids are its own."""
+    from matplotlib import rc_context
+
     buffer = io.StringIO()
-    figure.savefig(buffer, format="svg")
+    with rc_context({"svg.fonttype": "none", "svg.id": None}):
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     text = buffer.getvalue()
-    return text[text.index("<svg") :]
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    return re.sub("|".join(_IN_PAGES), lambda found: _IN_PAGES[found[0]], text)
 
 
 def reliability_figure(before: Reliability, after: Reliability) -> Figure:

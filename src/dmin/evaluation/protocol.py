@@ -62,6 +62,8 @@ class EpisodeResults:
 
     accuracies: list[float] = field(default_factory=list)  # one per episode
     confusion: Counter[tuple[str, str]] = field(default_factory=Counter)  # (true class, answer) -> queries
+    asked: Counter[int] = field(default_factory=Counter)  # row of a query -> episodes
+    wrong: Counter[tuple[int, str]] = field(default_factory=Counter)  # (row of a query, wrong answer) -> episodes
 
     @property
     def interval(self) -> Interval:
@@ -143,6 +145,12 @@ def run_episodes(
             results.accuracies.append(float((answers == labels).mean()))
             results.confusion.update(
                 (episode.classes[label], episode.classes[answer]) for label, answer in zip(labels, answers, strict=True)
+            )
+            results.asked.update(episode.query_rows)
+            results.wrong.update(
+                (row, episode.classes[answer])
+                for row, label, answer in zip(episode.query_rows, labels, answers, strict=True)
+                if label != answer
             )
             advance()
     return results

@@ -1,15 +1,22 @@
-"""Statistics over episodes: confidence intervals, paired tests, Holm's correction."""
+"""Statistics over episodes and over class splits: confidence intervals, paired tests, Holm's correction.
+
+Class splits of one data set share classes, so their means are not independent. The variance over them is corrected as in
+Nadeau and Bengio, "Inference for the Generalization Error", Machine Learning 52 (2003): 1/J becomes 1/J + n_test/n_train,
+with the J splits' numbers of test and training classes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from scipy import stats
 
 PERMUTATIONS = 9_999
 ALPHA = 0.05
+Name = TypeVar("Name")
 
 
 @dataclass(frozen=True)
@@ -19,9 +26,9 @@ class Interval:
     mean: float
     half_width: float
 
-    def percent(self) -> str:
+    def percent(self, digits: int = 1) -> str:
         """As "84.5 ± 0.9"."""
-        return f"{100 * self.mean:.1f} ± {100 * self.half_width:.1f}"
+        return f"{100 * self.mean:.{digits}f} ± {100 * self.half_width:.{digits}f}"
 
 
 def mean_interval(values: Sequence[float]) -> Interval:
@@ -33,6 +40,25 @@ def mean_interval(values: Sequence[float]) -> Interval:
         return Interval(float(data[0]), float("nan"))
     error = data.std(ddof=1) / np.sqrt(data.size)
     return Interval(float(data.mean()), float(stats.t.ppf(0.975, data.size - 1) * error))
+
+
+def split_interval(means: Sequence[float], ratio: float) -> Interval:
+    """Mean over class splits with a 95 % t interval of corrected variance; with one split the half width is NaN.
+
+    Args:
+        means: the mean accuracy of each split.
+        ratio: test classes / training classes of a split.
+    """
+    data = np.asarray(means, dtype=float)
+    if data.size < 2:
+        return mean_interval(means)
+    error = _split_error(data, ratio)
+    return Interval(float(data.mean()), float(stats.t.ppf(0.975, data.size - 1) * error))
+
+
+def _split_error(values: np.ndarray, ratio: float) -> float:
+    """Standard error of a mean over class splits, after Nadeau and Bengio."""
+    return float(np.sqrt((1 / values.size + ratio) * values.var(ddof=1)))
 
 
 def spread(values: Sequence[float]) -> float:
@@ -71,23 +97,29 @@ def paired_test(first: Sequence[float], second: Sequence[float], seed: int = 0) 
     return PairedTest(float(differences.mean()), t_p, float(permuted.pvalue), one.size)
 
 
-def split_test(first: Sequence[float], second: Sequence[float]) -> float:
-    """One-tailed paired t-test over the means of several class splits; the p-value.
+def split_test(first: Sequence[float], second: Sequence[float], ratio: float) -> float:
+    """One-tailed paired t-test of corrected variance over the means of several class splits; the p-value.
 
     Episodes of one split share classes and are not independent repetitions, so splits are never pooled by episode.
+
+    Args:
+        first: the means of the row that is asked to be better.
+        second: those of the other row, on the same splits.
+        ratio: test classes / training classes of a split.
     """
     one, two = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if one.size < 2 or one.shape != two.shape:
         raise ValueError(f"means of at least two shared splits are needed; got {one.size} and {two.size}")
-    if np.ptp(one - two) == 0:
-        return float((one - two)[0] <= 0)
-    return float(stats.ttest_rel(one, two, alternative="greater").pvalue)
+    differences = one - two
+    if np.ptp(differences) == 0:  # no spread: the t statistic is infinite
+        return float(differences[0] <= 0)
+    return float(stats.t.sf(differences.mean() / _split_error(differences, ratio), one.size - 1))
 
 
-def holm(p_values: Mapping[str, float]) -> dict[str, float]:
-    """Holm's step-down correction of a family of p-values."""
+def holm(p_values: Mapping[Name, float]) -> dict[Name, float]:
+    """Holm's step-down correction of a family of p-values: all tests that one claim or table speaks of."""
     ordered = sorted(p_values.items(), key=lambda item: item[1])
-    corrected: dict[str, float] = {}
+    corrected: dict[Name, float] = {}
     highest = 0.0
     for rank, (name, p) in enumerate(ordered):
         highest = max(highest, min(1.0, (len(ordered) - rank) * p))

@@ -6,22 +6,14 @@ import csv
 import io
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import astuple, dataclass
 
 from dmin.errors import printable
 from dmin.evaluation.bench import JobResult
 from dmin.evaluation.comparison_plan import ComparisonPlan
-from dmin.evaluation.statistics import (
-    ALPHA,
-    Interval,
-    PairedTest,
-    holm,
-    mean_interval,
-    paired_test,
-    split_test,
-    spread,
-)
+from dmin.evaluation.statistics import ALPHA, Interval, spread
+from dmin.evaluation.table_tests import Place, RowTest, cell_interval, row_tests
+from dmin.methods import method_class
 
 Setting = tuple[int, int]  # way, shot
 
@@ -36,24 +28,25 @@ class TableCell:
     megabytes: float
     episodes: int
     best: bool = False
-    p_value: float | None = None  # of "the reference is better than this row", as in the paper (t-test)
-    p_corrected: float | None = None  # permutation test after Holm (one split), or split t-test after Holm
-    p_reverse: float | None = None  # of "this row is better than the reference", after Holm
+    test: RowTest | None = None  # against the reference; None for the reference itself
+    runs: tuple[float, ...] = ()  # the mean of each split and seed
 
     @property
     def mark(self) -> str:
-        """* the reference is better by t-test, ** also after correction; ° this row is better than the reference."""
-        if self.p_corrected is not None and self.p_corrected < ALPHA:
-            return "**"
-        if self.p_value is not None and self.p_value < ALPHA:
-            return "*"
-        return "°" if self.p_reverse is not None and self.p_reverse < ALPHA else ""
+        """↑ significantly better than the reference, ↓ significantly worse, both after Holm."""
+        if self.test is None:
+            return ""
+        return "↓" if self.test.worse_corrected < ALPHA else "↑" if self.test.better_corrected < ALPHA else ""
 
     def text(self) -> str:
-        """As "84.5 ± 0.9**"."""
+        """As "84.5 ± 0.9↑"."""
         if math.isnan(self.interval.half_width):
             return f"{100 * self.interval.mean:.1f}{self.mark}"
         return self.interval.percent() + self.mark
+
+    def as_the_paper(self) -> str:
+        """Mean ± standard deviation over splits and seeds, as "84.50 ± 0.27"."""
+        return Interval(self.interval.mean, spread(self.runs)).percent(2)
 
 
 @dataclass(frozen=True)
@@ -82,47 +75,42 @@ class ComparisonTable:
 
 
 def build_tables(plan: ComparisonPlan, results: Sequence[JobResult]) -> list[ComparisonTable]:
-    """One table per data set."""
-    return [_build(plan, data, [result for result in results if result.job.data == data]) for data in plan.data]
-
-
-def _build(plan: ComparisonPlan, data: str, results: Sequence[JobResult]) -> ComparisonTable:
-    settings = tuple((way, shot) for way in plan.ways for shot in plan.shots)
-    splits = tuple(dict.fromkeys(result.split_name for result in results))
-    titles = {row.name: row.title or row.name for row in plan.rows}
-    titles |= {r.job.row.name: r.title for r in reversed(results)}
-    by_cell: dict[tuple[str, Setting], list[JobResult]] = {}
+    """One table per data set; the tests are corrected over all of them together."""
+    by_place: dict[Place, list[JobResult]] = {}
     for result in results:
-        by_cell.setdefault((result.job.row.name, (result.job.way, result.job.shot)), []).append(result)
+        job = result.job
+        by_place.setdefault((job.data, job.row.name, job.way, job.shot), []).append(result)
+    full = {place: found for place, found in by_place.items() if len(found) == len(plan.splits) * plan.seeds}
+    tests = row_tests(full, plan.reference)
+    note = _note(plan, len(tests))
+    return [_build(plan, data, results, full, tests, note) for data in plan.data]
+
+
+def _build(
+    plan: ComparisonPlan,
+    data: str,
+    results: Sequence[JobResult],
+    full: dict[Place, list[JobResult]],
+    tests: dict[Place, RowTest],
+    note: str,
+) -> ComparisonTable:
+    own = [result for result in results if result.job.data == data]
+    settings = tuple((way, shot) for way in plan.ways for shot in plan.shots)
+    titles = {row.name: row.title or row.name for row in plan.rows}
+    titles |= {result.job.row.name: result.title for result in reversed(own)}
     cells: dict[tuple[str, Setting], TableCell] = {}
-    for setting in settings:
-        column = {row.name: by_cell.get((row.name, setting), []) for row in plan.rows}
-        full = {name: found for name, found in column.items() if len(found) == len(plan.splits) * plan.seeds}
-        tests = _tests(plan.reference, full)
-        best = max((_interval(found).mean for found in full.values()), default=None)
-        for name, found in full.items():
-            interval = _interval(found)
-            cells[name, setting] = TableCell(
+    for way, shot in settings:
+        column = {row.name: full[place] for row in plan.rows if (place := (data, row.name, way, shot)) in full}
+        best = max((cell_interval(found).mean for found in column.values()), default=None)
+        for name, found in column.items():
+            interval = cell_interval(found)
+            cells[name, (way, shot)] = TableCell(
                 interval, _seed_spread(found), sum(r.seconds for r in found), max(r.peak_megabytes for r in found),
-                len(found[0].accuracies), interval.mean == best, *tests.get(name, (None, None, None)),
+                len(found[0].accuracies), interval.mean == best, tests.get((data, name, way, shot)),
+                tuple(result.mean for result in found),
             )  # fmt: skip
-    return ComparisonTable(data, splits, settings, titles, cells, plan.reference, _note(plan, splits))
-
-
-def _interval(found: Sequence[JobResult]) -> Interval:
-    """Over episodes (seeds averaged) with one split; over split means with several."""
-    by_split = _by_split(found)
-    if len(by_split) == 1:
-        return mean_interval(next(iter(by_split.values())))
-    return mean_interval([sum(values) / len(values) for values in by_split.values()])
-
-
-def _by_split(found: Sequence[JobResult]) -> dict[str, list[float]]:
-    """Each split's accuracies by episode, averaged over the seeds."""
-    splits: dict[str, list[list[float]]] = {}
-    for result in found:
-        splits.setdefault(result.split_name, []).append(result.accuracies)
-    return {name: [sum(column) / len(column) for column in zip(*seeds, strict=True)] for name, seeds in splits.items()}
+    splits = tuple(dict.fromkeys(result.split_name for result in own))
+    return ComparisonTable(data, splits, settings, titles, cells, plan.reference, note)
 
 
 def _seed_spread(found: Sequence[JobResult]) -> float:
@@ -132,61 +120,43 @@ def _seed_spread(found: Sequence[JobResult]) -> float:
     return spread([sum(means) / len(means) for means in seeds.values()])
 
 
-def _tests(
-    reference: str, full: dict[str, list[JobResult]]
-) -> dict[str, tuple[float | None, float | None, float | None]]:
-    """(p, corrected p, corrected p of the reverse) of the reference against each other row."""
-    if reference not in full or len(full) < 2:
-        return {}
-    ours = _by_split(full[reference])
-    single, plain, reverse = len(ours) == 1, {}, {}
-    corrected_input: dict[str, float] = {}
-    for name, found in full.items():
-        if name == reference:
-            continue
-        theirs = _by_split(found)
-        if single:
-            (a,), (b,) = ours.values(), theirs.values()
-            count = min(len(a), len(b))  # full fine-tuning has the first of the shared episodes only
-            first, second = tuple(a[:count]), tuple(b[:count])
-            forward, backward = _paired_test(first, second), _paired_test(second, first)
-            plain[name], corrected_input[name], reverse[name] = (
-                forward.t_p,
-                forward.permutation_p,
-                backward.permutation_p,
-            )
-        else:
-            means = [([sum(x[s]) / len(x[s]) for s in ours]) for x in (ours, theirs)]
-            plain[name] = corrected_input[name] = split_test(means[0], means[1])
-            reverse[name] = split_test(means[1], means[0])
-    corrected, turned = holm(corrected_input), holm(reverse)
-    return {name: (plain[name], corrected[name], turned[name]) for name in plain}
-
-
-@lru_cache(maxsize=4096)  # tables are written again and again while a comparison grows
-def _paired_test(first: tuple[float, ...], second: tuple[float, ...]) -> PairedTest:
-    return paired_test(first, second)
-
-
-def _note(plan: ComparisonPlan, splits: Sequence[str]) -> str:
-    base = plan.base
+def _note(plan: ComparisonPlan, tests: int) -> str:
+    """What the figures and the arrows of a table mean."""
+    base, several = plan.base, len(plan.splits) > 1
     over = (
-        f"{plan.episodes} episodes"
-        if len(splits) <= 1
-        else f"{len(splits)} class splits of {plan.episodes} episodes each"
+        f"{len(plan.splits)} class splits of {plan.episodes} episodes each" if several else f"{plan.episodes} episodes"
     )
-    test = (
-        "* p < 0.05, one-tailed paired t-test over the episodes; ** also in a permutation test after Holm"
-        if len(splits) <= 1
-        else "* p < 0.05, one-tailed paired t-test over the split means (the splits share classes); ** also after Holm"
+    corrected = (
+        ", with the variance corrected for classes that splits share (Nadeau and Bengio, 2003)" if several else ""
     )
     named = ", every class with its name as one more example" if plan.names else ""
-    return (
-        f"Accuracy in %, 95 % confidence interval over {over}; {plan.seeds} seed(s); tune {base.tune}, start {plan.start}, "
-        f"encoder {base.encoder}, at most {base.stage2.episodes} training episodes, {base.stage2.batch} per update, "
-        f"{base.queries} queries per class{named}. Beside a row, {plan.reference} is better: {test}; ° the row is better "
-        f"than {plan.reference}, after Holm."
+    chosen = (
+        f", each method with the settings that {plan.chosen.name} chose on validation classes" if plan.chosen else ""
     )
+    reference = method_title(plan)
+    test = (
+        "paired t-test over the split means with the corrected variance"
+        if several
+        else "paired permutation test over the episodes"
+    )
+    marks = (
+        f" ↑ significantly better, ↓ significantly worse than the reference row, {reference} (p < 0.05, one-tailed {test}, "
+        f"after Holm's correction over the {tests} tests of all tables here); without an arrow no difference was shown. "
+        "Bold: the highest mean of its column, which alone shows no difference."
+        if tests
+        else ""
+    )
+    return (
+        f"Accuracy in % ± 95 % confidence interval over {over}{corrected}; seeds: {plan.seeds}; tune {base.tune}, start "
+        f"{plan.start}, encoder {base.encoder}, at most {base.stage2.episodes} training episodes, {base.stage2.batch} per "
+        f"update, {base.queries} queries per class{named}{chosen}.{marks}"
+    )
+
+
+def method_title(plan: ComparisonPlan) -> str:
+    """The title of the reference row."""
+    row = next((row for row in plan.rows if row.name == plan.reference), None)
+    return plan.reference if row is None else row.title or method_class(row.method).title
 
 
 def to_markdown(table: ComparisonTable) -> str:
@@ -196,12 +166,21 @@ def to_markdown(table: ComparisonTable) -> str:
         "|---|" + "---:|" * len(table.settings),
     ]
     for title, cells in table.rows():
-        texts = [
-            "" if cell is None else f"**{cell.text()}**" if cell.best else cell.text().replace("*", "\\*")
-            for cell in cells
-        ]
+        texts = ["" if cell is None else f"**{cell.text()}**" if cell.best else cell.text() for cell in cells]
         lines.append(f"| {_cell(title)} | " + " | ".join(texts) + " |")
-    return "\n".join(lines) + f"\n\n{table.note.replace('*', chr(92) + '*')}\n"
+    return "\n".join(lines) + f"\n\n{table.note}\n" + _as_the_paper(table)
+
+
+def _as_the_paper(table: ComparisonTable) -> str:
+    """Mean ± standard deviation over splits and seeds, as the paper prints it; nothing where a cell is one run."""
+    if not any(len(cell.runs) > 1 for cell in table.cells.values()):
+        return ""
+    lines = ["", "Mean ± standard deviation over the class splits and seeds, as the paper prints its figures:", ""]
+    lines += ["| " + " | ".join(table.header) + " |", "|---|" + "---:|" * len(table.settings)]
+    for title, cells in table.rows():
+        texts = ["" if cell is None else cell.as_the_paper() for cell in cells]
+        lines.append(f"| {_cell(title)} | " + " | ".join(texts) + " |")
+    return "\n".join(lines) + "\n"
 
 
 def to_latex(table: ComparisonTable) -> str:
@@ -223,8 +202,7 @@ def to_latex(table: ComparisonTable) -> str:
             if cell is None:
                 texts.append("--")
                 continue
-            text = cell.text().replace(" ± ", r"$\pm$").replace("**", r"$^{**}$").replace("°", r"$^{\circ}$")
-            text = text if "^{**}" in text else text.replace("*", r"$^{*}$")
+            text = cell.text().replace(" ± ", r"$\pm$").replace("↑", r"$^{\uparrow}$").replace("↓", r"$^{\downarrow}$")
             texts.append(rf"\textbf{{{text}}}" if cell.best else text)
         lines.append(f"{_escape(title)} & " + " & ".join(texts) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}", "% " + printable(table.note)]
@@ -235,14 +213,14 @@ def to_csv(table: ComparisonTable) -> str:
     """All figures of all cells, one line per cell."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["data", "splits", "row", "title", "way", "shot", "accuracy", "ci95", "seed_std", "episodes", "p_t",
-                     "p_corrected", "p_reverse", "seconds", "peak_megabytes"])  # fmt: skip
+    writer.writerow(["data", "splits", "row", "title", "way", "shot", "accuracy", "ci95", "std", "seed_std", "episodes",
+                     "p_t", "p_corrected", "p_reverse", "seconds", "peak_megabytes"])  # fmt: skip
     for (name, (way, shot)), cell in table.cells.items():
         writer.writerow([
             table.data, " ".join(table.splits), name, table.titles[name], way, shot,
             *(f"{value:.6g}" if value is not None else "" for value in (
-                cell.interval.mean, cell.interval.half_width, cell.seed_spread, cell.episodes, cell.p_value,
-                cell.p_corrected, cell.p_reverse, cell.seconds, cell.megabytes,
+                cell.interval.mean, cell.interval.half_width, spread(cell.runs), cell.seed_spread, cell.episodes,
+                *(astuple(cell.test) if cell.test else (None, None, None)), cell.seconds, cell.megabytes,
             )),
         ])  # fmt: skip
     return buffer.getvalue()

@@ -13,7 +13,7 @@ import torch
 
 from dmin.data import Corpus, Episode
 from dmin.errors import ConfigError
-from dmin.evaluation.evaluate import EvaluationPlan
+from dmin.evaluation.evaluation_plan import EvaluationPlan
 from dmin.evaluation.protocol import TEST_SEED, draw_episodes, encode_classes
 from dmin.evaluation.quality import separation
 from dmin.files import write_json

@@ -13,6 +13,7 @@ from dmin.errors import ModelError
 from dmin.files.atomic import write_atomic
 
 _DIGEST = "digest"
+_ARRAY_DIGEST = "sha256"  # of the arrays alone, as files of version 0.1 have it
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -37,10 +38,10 @@ def read_arrays(path: Path) -> tuple[dict[str, Array], dict[str, str]]:
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
     except (SafetensorError, OSError, ValueError, TypeError) as error:  # (TypeError: a type that numpy lacks)
         raise ModelError(f"{path} is not a readable safetensors file (damaged or cut short?): {error}") from error
-    digest = metadata.pop(_DIGEST, None)
-    if digest is None:
+    digest, older = metadata.pop(_DIGEST, None), metadata.pop(_ARRAY_DIGEST, None)
+    if digest is None and older is None:
         raise ModelError(f"{path} carries no digest: it was not written by dmin, or its header is damaged")
-    if digest != _digest(arrays, metadata):
+    if digest != _digest(arrays, metadata) if digest is not None else older != _digest(arrays, {}):
         raise ModelError(f"{path} is damaged: its content does not match the digest in its header")
     return arrays, metadata
 

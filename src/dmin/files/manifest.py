@@ -1,7 +1,7 @@
 """`manifest.json`: the SHA-256 of every file of a saved folder, so that no file is changed, lost or exchanged unseen.
 
 Left out on purpose: the card (`README.md`), which people edit, and ONNX exports, which are made later and carry digests of
-their own.
+their own. Of an encoder that a saved classifier carries, every file is listed.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dmin.files.documents import read_document, write_json
 MANIFEST = "manifest.json"
 FORMAT = 1
 _LEFT_OUT = (MANIFEST, "README.md", "*.onnx", "*.onnx.sha256")
+_LISTED = ("encoder/*",)  # an encoder that the folder carries: all of its files
 
 
 class Manifest(BaseModel):
@@ -116,7 +117,13 @@ def foreign_files(folder: Path, own: Sequence[str] = ()) -> list[str]:
 def _names(folder: Path) -> list[str]:
     """All files below a folder that a manifest lists, as relative paths with forward slashes."""
     found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    return sorted(path.as_posix() for path in found if not any(fnmatch(path.name, pattern) for pattern in _LEFT_OUT))
+    return sorted(path.as_posix() for path in found if not _is_left_out(path))
+
+
+def _is_left_out(path: Path) -> bool:
+    if any(fnmatch(path.as_posix(), pattern) for pattern in _LISTED):
+        return False
+    return any(fnmatch(path.name, pattern) for pattern in _LEFT_OUT)
 
 
 def _inside(folder: Path, name: str) -> Path:

@@ -6,7 +6,9 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from dmin.errors import ModelError
 from dmin.files.atomic import write_atomic
@@ -72,10 +74,14 @@ def tensor_digest(path: Path) -> str | None:
     return str(digest) if digest is not None else None
 
 
-def check_finite(tensors: Mapping[str, torch.Tensor], source: Path | str) -> None:
-    """Raise a `ModelError` that names a tensor which holds NaN or infinity."""
+def check_finite(tensors: Mapping[str, Any], source: Path | str) -> None:
+    """Raise a `ModelError` that names a tensor, or an array of numpy, which holds NaN or infinity."""
     for name, tensor in tensors.items():
-        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+        if isinstance(tensor, np.ndarray):
+            finite = tensor.dtype.kind != "f" or bool(np.isfinite(tensor).all())
+        else:
+            finite = not tensor.is_floating_point() or bool(tensor.isfinite().all())
+        if not finite:
             raise ModelError(f"{source}: the tensor {name!r} holds NaN or infinity")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import yaml
 from dmin.errors import DataError
 from dmin.labelling.discovery import Discovery, Grain
 from dmin.labelling.vectors import FloatArray
+from dmin.report import Dot, Report, Theme
 
 POINTS = 2000  # texts on the map
 _SIDE = 720
@@ -71,7 +71,9 @@ def _embedded(vectors: FloatArray, seed: int) -> Any:
         # A start by PCA fails where all vectors are equal.
         start = "pca" if vectors.std(axis=0).max() > 1e-6 else "random"
         return TSNE(2, perplexity=perplexity, init=start, random_state=seed, max_iter=500).fit_transform(vectors)
-    return UMAP(metric="cosine", random_state=seed, n_neighbors=min(15, len(vectors) - 1)).fit_transform(vectors)
+    return UMAP(metric="cosine", random_state=seed, n_jobs=1, n_neighbors=min(15, len(vectors) - 1)).fit_transform(
+        vectors
+    )
 
 
 def page(found: Discovery, title: str, *, grain: str = "medium", seed: int = 0) -> str:
@@ -82,67 +84,44 @@ def page(found: Discovery, title: str, *, grain: str = "medium", seed: int = 0) 
     if not found.looked_at:
         raise DataError("nothing was looked at: there is nothing to draw")
     chosen = found.grain(grain)
-    generator = np.random.default_rng(seed)
-    shown = np.sort(generator.permutation(len(found.looked_at))[:POINTS])
+    shown = np.sort(np.random.default_rng(seed).permutation(len(found.looked_at))[:POINTS])
+    report = Report(
+        title,
+        f"{len(found.looked_at)} texts, {len(chosen.themes)} themes ({chosen.name}), {len(chosen.nowhere)} fit nowhere; "
+        f"{len(shown)} on the map.",
+    )
+    report.heading("Map")
+    report.paragraph("Point at a dot to read its text; choose a theme to see its texts alone.", note=True)
+    report.map(_SIDE, _dots(found, chosen, shown, seed), _themes(found, chosen), "Map of the texts")
+    return report.html()
+
+
+def _dots(found: Discovery, chosen: Grain, shown: Any, seed: int) -> list[Dot]:
+    """The texts `shown` [n] as dots of the map."""
     theme_of = {place: number for number, theme in enumerate(chosen.themes) for place in theme.rows}
     dots = []
     for row, (x, y) in zip(shown, positions(found.vectors[shown], seed), strict=True):
         place = found.looked_at[row]
         number = theme_of.get(place, -1)
         name = chosen.themes[number].name if number >= 0 else "fits nowhere"
-        dots.append(
-            f'<circle cx="{20 + x * (_SIDE - 40):.1f}" cy="{20 + y * (_SIDE - 40):.1f}" r="3.5" data-theme="{number}" '
-            f'fill="{_colour(number)}"><title>{escape(name)}: {escape(found.texts[place][:_SHOWN])}</title></circle>'
+        at = [f"{20 + value * (_SIDE - 40):.1f}" for value in (x, y)]
+        dots.append(Dot(at[0], at[1], number, _colour(number), f"{name}: {found.texts[place][:_SHOWN]}"))
+    return dots
+
+
+def _themes(found: Discovery, chosen: Grain) -> list[Theme]:
+    """The themes beside the map, and what fits nowhere."""
+    themes = [
+        Theme(
+            theme.name, f"{theme.size} texts", ", ".join(theme.words), [text[:_SHOWN] for text in theme.typical], number,
+            _colour(number),
         )
-    sections = [
-        f'<section data-theme="{number}"><h2><i style="background:{_colour(number)}"></i>{escape(theme.name)} '
-        f"<small>{theme.size} texts</small></h2><p>{escape(', '.join(theme.words))}</p><ul>"
-        + "".join(f"<li>{escape(text[:_SHOWN])}</li>" for text in theme.typical)
-        + "</ul></section>"
         for number, theme in enumerate(chosen.themes)
-    ]
-    nowhere = "".join(f"<li>{escape(found.texts[place][:_SHOWN])}</li>" for place in chosen.nowhere[:20])
-    facts = (
-        f"{len(found.looked_at)} texts, {len(chosen.themes)} themes ({chosen.name}), {len(chosen.nowhere)} fit nowhere; "
-        f"{len(shown)} on the map"
-    )
-    return _PAGE.format(
-        title=escape(title), facts=facts, side=_SIDE, dots="\n".join(dots), sections="\n".join(sections),
-        nowhere=f"<section><h2>Fits nowhere <small>{len(chosen.nowhere)} texts</small></h2><ul>{nowhere}</ul></section>",
-    )  # fmt: skip
+    ]  # fmt: skip
+    nowhere = [found.texts[place][:_SHOWN] for place in chosen.nowhere[:20]]
+    return [*themes, Theme("Fits nowhere", f"{len(chosen.nowhere)} texts", "", nowhere, None, "")]
 
 
 def _colour(number: int) -> str:
     """Neighbouring numbers get colours far apart (steps of the golden angle)."""
-    return f"hsl({(number * 137.5) % 360:.0f} 65% 45%)" if number >= 0 else "#bbb"
-
-
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>
-body {{ font: 15px/1.45 system-ui, sans-serif; margin: 2rem; color: #222; background: #fff; }}
-main {{ display: grid; grid-template-columns: minmax(320px, {side}px) minmax(280px, 1fr); gap: 2rem; }}
-svg {{ width: 100%; border: 1px solid #ddd; position: sticky; top: 1rem; }}
-h2 {{ font-size: 1rem; margin: 0; }} h2 i {{ display: inline-block; width: .8em; height: .8em; margin-right: .5em; }}
-section {{ margin-bottom: 1rem; padding: .4rem; cursor: pointer; }} section:hover {{ background: #f4f4f4; }}
-small {{ color: #666; font-weight: normal; }} p {{ margin: .2rem 0; color: #555; }} ul {{ margin: .2rem 0; }}
-.faded {{ opacity: .08; }}
-@media (max-width: 800px) {{ main {{ grid-template-columns: 1fr; }} svg {{ position: static; }} }}
-</style></head><body>
-<h1>{title}</h1><p>{facts}. Point at a dot to read its text; click a theme to see its texts alone.</p>
-<main><svg viewBox="0 0 {side} {side}" role="img" aria-label="Map of the texts">
-{dots}
-</svg><div>
-{sections}
-{nowhere}
-</div></main>
-<script>
-let chosen = null;
-for (const section of document.querySelectorAll("section[data-theme]")) section.addEventListener("click", () => {{
-  chosen = chosen === section.dataset.theme ? null : section.dataset.theme;
-  for (const dot of document.querySelectorAll("circle"))
-    dot.classList.toggle("faded", chosen !== null && dot.dataset.theme !== chosen);
-}});
-</script></body></html>
-"""
+    return f"hsl({(number * 137.5) % 360:.0f} 60% 48%)" if number >= 0 else "var(--quiet)"

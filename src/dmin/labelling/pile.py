@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from dmin.data.columns import ENCODING, TEXT, Source
-from dmin.data.formats import BadRow, bounded_lines, check_encoding, open_text, read_format
-from dmin.data.readers import SUFFIXES
+from dmin.data.labelled import SUFFIXES
+from dmin.data.readers import BadRow, bounded_lines, check_encoding, open_text, read_format
 from dmin.errors import DataError, one_line
 
 MOST = 200_000  # texts kept in memory; a larger pile is sampled

@@ -114,6 +114,25 @@ def confidence(vectors: FloatArray, known: FloatArray, labels: Sequence[Any]) ->
     return 1 - uncertainty(vectors, known, labels, measure="least", exponent=1.0)
 
 
+def neighbour_agreement(vectors: FloatArray, answers: Any) -> float:
+    """How often a text and its nearest neighbour are answered with one class, corrected for chance.
+
+    1 where they always are, 0 where they are as often as two texts drawn at random. It is high where classes follow what
+    the encoder sees, and needs no label of these texts.
+
+    Args:
+        vectors: some texts without a label, [n, d]; each is compared with each.
+        answers: the number of the class that a classifier gives each, [n].
+    """
+    if len(vectors) < 2:
+        return 0.0
+    cosines = vectors @ vectors.T  # [n, n]
+    np.fill_diagonal(cosines, -np.inf)
+    same = float((answers == answers[cosines.argmax(axis=1)]).mean())
+    chance = float(((np.bincount(answers) / len(answers)) ** 2).sum())
+    return (same - chance) / (1 - chance) if chance < 1 else 0.0
+
+
 def _two_highest(vectors: FloatArray, known: FloatArray, labels: Sequence[Any]) -> Any:
     """The second highest and the highest probability of each row, [2, n]."""
     from sklearn.linear_model import LogisticRegression

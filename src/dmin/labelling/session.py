@@ -12,14 +12,17 @@ from typing import Any, Self
 import numpy as np
 
 from dmin.errors import ConfigError, DataError
-from dmin.labelling.forecast import EVERY, Estimate, Outcome, estimate
+from dmin.labelling.forecast import EVERY, Estimate, Signals, estimate
 from dmin.labelling.journal import Journal
 from dmin.labelling.pile import Pile, pile_of
-from dmin.labelling.selection import confidence
+from dmin.labelling.selection import confidence, neighbour_agreement
 from dmin.labelling.suggestions import Known, Suggestion, likely_classes, suggest_from
 from dmin.labelling.vectors import FloatArray, centred, checked, encode_pile, mean_direction
 
 BATCH = 10  # suggestions that are computed at once
+# Unlabelled texts that the classifier learns from, of more a sample: 0.2 s after each batch, about 1 s when it is saved.
+HELPERS, HELPERS_AT_THE_END = 2000, 5000
+NEIGHBOURS_AMONG = 1000  # texts without an answer among which neighbours are compared
 _LONGEST_LABEL = 200
 
 
@@ -52,6 +55,9 @@ class Session:
         vectors: the pile's vectors [n, d], where they are known.
         batch: suggestions that are computed at once.
         seed: of the suggestions.
+        use_unlabelled: let the classifier learn from the pile's texts without an answer as well
+            (`FewShotClassifier.adapt`), after each batch and when it is saved. Without effect on a model that learns from
+            examples alone.
 
     Example:
         with Session(mails, "mails.session.jsonl") as session:
@@ -70,6 +76,7 @@ class Session:
         vectors: Any = None,
         batch: int = BATCH,
         seed: int = 0,
+        use_unlabelled: bool = True,
     ) -> None:
         if batch < 1:
             raise ConfigError(f"batch={batch}: at least 1 is needed")
@@ -81,6 +88,7 @@ class Session:
         self._queue: list[Suggestion] = []
         self._question: Question | None = None
         self._taught: Any = None
+        self._use_unlabelled, self._stale = use_unlabelled, True  # stale: the unlabelled texts are still to be learned
         self._confidence: Any = None  # of logistic regression about each text [n], when the queue was filled
         self._place = {row: place for place, row in enumerate(self.pile.rows)}
         self.journal = Journal(Path(path), self.pile)
@@ -132,21 +140,26 @@ class Session:
 
     @property
     def estimate(self) -> Estimate | None:
-        """Accuracy now and a forecast, from what was predicted before it was answered; None before ten such answers."""
-        start = sum(len(texts) for texts in self._given.values())
-        outcomes = [
-            Outcome(start + place, entry["predicted"] == entry["label"], float(entry["confidence"]))
-            for place, entry in enumerate(self.answers)
-            if entry.get("predicted") is not None and entry.get("confidence") is not None
-        ]
-        if len(outcomes) < EVERY:
+        """Accuracy on the texts without an answer now, and a forecast; None before ten predicted answers."""
+        signals = self.signals
+        return None if signals is None else estimate(signals)
+
+    @property
+    def signals(self) -> Signals | None:
+        """What the estimate rests on; None before ten predicted answers."""
+        right = tuple(
+            entry["predicted"] == entry["label"] for entry in self.answers if entry.get("predicted") is not None
+        )
+        if len(right) < EVERY or self._taught is None:
             return None
         answered = {self._place.get(entry["row"]) for entry in self.answers}
-        rest = [place for place in range(len(self.pile.texts)) if place not in answered]
-        known = self._known()
-        return estimate(
-            outcomes, confidence(self._vectors[1][rest], known.vectors, known.labels), start + len(self.answers)
-        )
+        rest = np.array([place for place in range(len(self.pile.texts)) if place not in answered], int)
+        if len(rest) > NEIGHBOURS_AMONG:
+            rest = np.sort(np.random.default_rng(self._seed).permutation(rest)[:NEIGHBOURS_AMONG])
+        state = self._taught.state_
+        scores = state.scores(state.model.place(self._raw_vectors[rest]))  # [n, classes]
+        agreement = neighbour_agreement(self._vectors[1][rest], scores.argmax(axis=1)) if len(rest) else 0.0
+        return Signals(tuple(len(texts) for texts in self.examples.values()), agreement, right)
 
     # The loop
 
@@ -198,6 +211,7 @@ class Session:
         if len(self.labels) < 2:
             raise DataError(f"{len(self.labels)} class is labelled: a classifier needs at least two")
         fitted = self._fresh().fit(self.examples)
+        self._learn_unlabelled(fitted, HELPERS_AT_THE_END)
         fitted.save(path)
         return fitted
 
@@ -217,6 +231,8 @@ class Session:
         handled = {self._place.get(entry["row"]) for entry in self._done}
         self._queue = [suggestion for suggestion in self._queue if suggestion.index not in handled]
         if not self._queue:
+            self._stale = True
+            self._refresh()
             left_out = [place for place in handled if place is not None]
             known = self._known()
             if len(set(known.labels)) > 1:
@@ -228,15 +244,20 @@ class Session:
         return self._question_of(self._queue.pop(0)) if self._queue else None
 
     def _question_of(self, suggestion: Suggestion) -> Question:
+        self._refresh()
         likely = likely_classes(self._taught, [suggestion.text])[0] if self._taught is not None else []
         return Question(suggestion.index, suggestion.text, suggestion.reason, suggestion.stands_for, tuple(likely))
 
     @cached_property
+    def _raw_vectors(self) -> FloatArray:
+        """The pile's vectors as the encoder gives them, [n, d]."""
+        return self._raw if self._raw is not None else encode_pile(self.pile.texts, self._taught or self._settings)
+
+    @cached_property
     def _vectors(self) -> tuple[FloatArray, FloatArray]:
         """The pile's mean [d] and its centred vectors [n, d]."""
-        raw = self._raw if self._raw is not None else encode_pile(self.pile.texts, self._taught or self._settings)
-        mean = mean_direction(raw)
-        return mean, centred(raw, mean)
+        mean = mean_direction(self._raw_vectors)
+        return mean, centred(self._raw_vectors, mean)
 
     @cached_property
     def _given_known(self) -> Known:
@@ -267,6 +288,26 @@ class Session:
     def _teach_anew(self) -> None:
         examples = self.examples
         self._taught = self._fresh().fit(examples) if len(examples) > 1 else None
+        self._stale = True
+
+    def _refresh(self) -> None:
+        """Learn from unlabelled texts where that is due: at each batch, and after an answer was taken back."""
+        if self._stale and self._taught is not None:
+            self._learn_unlabelled(self._taught, HELPERS)
+            self._stale = False
+
+    def _learn_unlabelled(self, classifier: Any, most: int) -> None:
+        """Let a classifier learn from the texts without an answer, at most so many."""
+        head = classifier.state_.model.head
+        if not self._use_unlabelled or head is None or head.dual is None:
+            return  # a trained model, or more classes than the logistic part takes: examples alone
+        known = {text for texts in self.examples.values() for text in texts}
+        places = [place for place, text in enumerate(self.pile.texts) if text not in known]
+        if len(places) > most:
+            drawn = np.random.default_rng(self._seed).permutation(len(places))[:most]
+            places = [places[place] for place in np.sort(drawn)]
+        if places:
+            classifier.adapt([self.pile.texts[place] for place in places], vectors=self._raw_vectors[places])
 
     def _learn(self, label: str, text: str) -> None:
         if self._taught is None:

@@ -28,6 +28,7 @@ from dmin.methods.dmin_plus import DMINPlus
 from dmin.methods.finetune import FineTune
 from dmin.methods.hatt import HATT
 from dmin.methods.induction import Induction
+from dmin.methods.input_map import InputMap
 from dmin.methods.logistic import Logistic
 from dmin.methods.lwof import LwoF
 from dmin.methods.matching import Matching
@@ -57,11 +58,15 @@ def create(
         shot: number of examples per class (some methods have a filter of that height).
         base_memory: W_base [N, d], for the methods that have a memory.
         seed: of the initial weights.
-        options: the method's own.
+        options: the method's own, and those of `dmin.methods.input_map`.
     """
     cls = method_class(name)
     check_options(cls, options)
-    return cls.build(dim, way=way, shot=shot, base_memory=base_memory, seed=seed, **options)
+    input_map = InputMap.from_options(dim, seed, options)
+    method = cls.build(dim, way=way, shot=shot, base_memory=base_memory, seed=seed, **options)
+    if input_map is not None:
+        method.input_map = input_map
+    return method
 
 
 import_all(__name__, __path__)  # methods that nobody imports by name register themselves too

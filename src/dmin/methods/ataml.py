@@ -18,6 +18,7 @@ from torch.nn import functional
 from dmin.errors import ConfigError
 from dmin.methods.base import FewShotMethod, TokenStates, Traits
 from dmin.methods.registry import register
+from dmin.methods.search_space import SearchSpace, option, rates
 
 
 class Adapted(NamedTuple):
@@ -42,7 +43,16 @@ class ATAML(FewShotMethod):
         seed: of the initial classifier.
     """
 
-    traits = Traits(name="ataml", title="ATAML", place=20, inputs="tokens", tied_to="way")
+    traits = Traits(
+        name="ataml", title="ATAML", place=20, inputs="tokens", tied_to="way",
+        search=SearchSpace(
+            (
+                rates(1e-3, 1e-4), option("inner_rate", 0.1, 0.3, 1.0), option("inner_steps", 5, 10),
+                option("test_steps", 10, 50),
+            ),
+            trials=4,  # each trial takes token states and second-order gradients
+        ),
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -7,17 +7,18 @@ A method has `forward` (scores), `loss`, and `traits`. What only some methods ca
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from dmin.errors import ConfigError, nearest_name
+from dmin.methods.input_map import INPUT_OPTIONS, InputMap, map_entries
+from dmin.methods.search_space import SearchSpace
+from dmin.methods.vectors import COSINE_EPSILON, cosine, masked_mean, unit
 
 Inputs = Literal["vectors", "tokens", "texts"]
-COSINE_EPSILON = 1e-8
 # Arguments of a constructor that `create` fills in; the others are the method's options.
 RESERVED = {"self", "base_memory", "seed", "dim", "way", "shot", "squared_norm"}
 
@@ -44,6 +45,9 @@ class Traits:
     tied_to: Literal["way", "shot"] | None = None  # works only for the C or the K that it was trained for
     gives_cosines: bool = False  # score / temperature is a cosine, or one less a constant of its class
     joint: bool = False  # a class's score depends on which other classes there are
+    search: SearchSpace = field(default_factory=SearchSpace)  # what `dmin search` may choose
+    # Options with the values that they had in heads saved before heads stored all their options:
+    early_options: tuple[tuple[str, Any], ...] = ()
 
 
 class TokenStates(NamedTuple):
@@ -81,9 +85,15 @@ class FewShotMethod(nn.Module):
     name: ClassVar[str]
     title: ClassVar[str]
     inputs: ClassVar[Inputs]
+    input_map: InputMap | None  # what vectors pass before the method sees them; see `dmin.methods.input_map`
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.input_map = None
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
+        map_entries(cls)
         if "traits" in cls.__dict__:
             cls.name, cls.title, cls.inputs = cls.traits.name, cls.traits.title, cls.traits.inputs
 
@@ -126,28 +136,6 @@ class FewShotMethod(nn.Module):
         return ""
 
 
-def cosine(x: Tensor, y: Tensor) -> Tensor:
-    """Cosine over the last axis; leading axes broadcast; 0 for a zero vector, with a finite gradient."""
-    return torch.einsum("...d,...d->...", unit(x), unit(y))
-
-
-def unit(x: Tensor) -> Tensor:
-    """Scale the last axis to norm 1; a zero vector stays zero, with a finite gradient."""
-    squared = (x * x).sum(dim=-1, keepdim=True)
-    return x * torch.rsqrt(squared.clamp_min(COSINE_EPSILON**2))
-
-
-def masked_mean(support: Tensor, mask: Tensor | None, row_weights: Tensor | None = None) -> Tensor:
-    """Mean over the real rows: [..., K, d] with mask and weights [..., K] -> [..., d]."""
-    if row_weights is not None:
-        weights = (row_weights if mask is None else row_weights * mask).unsqueeze(-1).to(support.dtype)
-        return (support * weights).sum(dim=-2) / weights.sum(dim=-2).clamp_min(COSINE_EPSILON)
-    if mask is None:
-        return support.mean(dim=-2)
-    weights = mask.unsqueeze(-1).to(support.dtype)
-    return (support * weights).sum(dim=-2) / weights.sum(dim=-2).clamp_min(1)
-
-
 def check_memory(name: str, base_memory: Tensor | None, dim: int) -> None:
     """Raise a `ConfigError` where there is no base memory, or one that does not fit vectors of this width."""
     if base_memory is None:
@@ -158,14 +146,36 @@ def check_memory(name: str, base_memory: Tensor | None, dim: int) -> None:
         )
 
 
+def option_defaults(cls: type[FewShotMethod]) -> dict[str, Any]:
+    """A method's own options with their defaults."""
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)  # of a method without a constructor
+    parameters = inspect.signature(cls.__init__).parameters.items()
+    return {name: found.default for name, found in parameters if name not in RESERVED and found.kind not in several}
+
+
+def complete_options(cls: type[FewShotMethod], options: dict[str, Any]) -> dict[str, Any]:
+    """All of a method's own options, as a head stores them: later defaults must not change what it is."""
+    return option_defaults(cls) | options
+
+
+def early_options(cls: type[FewShotMethod], options: dict[str, Any]) -> dict[str, Any]:
+    """Options of a stored head; what an early version left out has the value that it had then."""
+    return dict(cls.traits.early_options) | options
+
+
 def check_options(cls: type[FewShotMethod], options: dict[str, Any]) -> None:
     """Raise a `ConfigError` for an option the method does not have, with the nearest one it has."""
-    parameters = inspect.signature(cls.__init__).parameters
-    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)  # of a method without a constructor
-    known = [name for name, found in parameters.items() if name not in RESERVED and found.kind not in several]
+    known = [*option_defaults(cls), *(INPUT_OPTIONS if cls.inputs == "vectors" else ())]
     for option in options:
         if option not in known:
             near = nearest_name(option, known)
             hint = f"did you mean {near!r}? " if near else ""
-            listed = ", ".join(known) or "none"
-            raise ConfigError(f"{cls.name} has no option {option!r}: {hint}its options: {listed}")
+            raise ConfigError(f"{cls.name} has no option {option!r}: {hint}its options: {', '.join(known) or 'none'}")
+    if options.get("input_map") and not cls.traits.meta_trained:
+        raise ConfigError(f"{cls.name} is not trained, so an input_map would stay at the identity: leave it out")
+
+
+__all__ = [
+    "COSINE_EPSILON", "RESERVED", "EpisodeTensors", "FewShotMethod", "Inputs", "TokenStates", "Traits", "check_memory",
+    "check_options", "complete_options", "cosine", "early_options", "masked_mean", "option_defaults", "unit",
+]  # fmt: skip

@@ -3,15 +3,21 @@
 What was learned about the base classes is kept as a memory, one vector per class. A support example is first rewritten in
 terms of that memory (Dynamic Memory Module, DMM: `adapt`); then the examples of a class are folded into one class vector,
 anew for each query, so that the examples near the query count most (Query-enhanced Induction Module, QIM: `induce`). Both
-are the same routing (Algorithm 1, `dmin.routing`) with weights of their own. The score is a scaled cosine (`cosine`).
+are the same Dynamic Memory Routing (DMR: Algorithm 1, `dmin.routing`) with weights of their own. The score is a scaled
+cosine (`cosine`).
 
 Unusual: the query itself is never rewritten, so routed class vectors must stay comparable with raw encoder vectors.
 That is why the routing starts at the identity.
+
+Letters in shapes: C classes, K examples per class, L queries, N base classes, d width, l capsules of v = d / l numbers. The
+memory W_base is Section 3.2 of the paper; where the paper can be read in two ways, docs/explanation/reading-of-the-paper.md
+says what was chosen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -29,7 +35,11 @@ from dmin.methods.dmin_gram import (
     gram_rows,
 )
 from dmin.methods.registry import register
-from dmin.routing import SQUASH_EPSILON, DynamicMemoryRouting, SoftmaxAxis
+from dmin.methods.search_space import COMMON, SearchSpace, option, rates
+from dmin.routing import SQUASH_EPSILON, DynamicMemoryRouting, Initialisation, SoftmaxAxis
+
+MEMORY_CAPSULES, QUERY_CAPSULES = 4, 4  # the defaults
+NARROWEST = 3  # numbers per capsule
 
 
 @register
@@ -38,7 +48,10 @@ class DMIN(FewShotMethod):
 
     Args:
         base_memory: W_base [N, d], a vector for each base class; tuned further unless `tune_memory` is False.
-        capsules: number l of capsules in both routings; d / l numbers each.
+        capsules: number l of capsules in both routings, d / l numbers each; None leaves it to the next two.
+        memory_capsules: of DMM; None is `capsules`, and without that 4, or fewer where 4 do not divide the width. In each
+            capsule DMM's output lies in the span of the N base rows, so wide capsules lose what N rows cannot span.
+        query_capsules: of QIM; likewise.
         iterations: rounds r of both routings.
         softmax_over: axis of the couplings, "capsules" (the paper to the letter) or "memory".
         use_memory: False is the ablation "w/o DMM": the support vectors go to QIM as they are.
@@ -48,18 +61,26 @@ class DMIN(FewShotMethod):
         memory_iterations: rounds of DMM alone; 1 is a static memory, whose couplings never adapt.
         tune_memory: False keeps W_base as stage 1 left it.
         scale: initial τ.
+        tau_learning_rate: of τ in stage 2, where `stage2.scalar_learning_rate` gives none; None is that of the other
+            weights, at which τ hardly moves.
+        initialisation: "identity" starts both routings at the identity plus noise, "random" at Glorot's uniform weights.
         seed: of the noise in the initial weights.
     """
 
     traits = Traits(
         name="dmin", title="DMIN", place=70, needs_memory=True, gives_cosines=True,
         learning_rate=1e-4,  # 1e-3 drives the routing away from the identity before it learns
+        search=SearchSpace((
+            rates(1e-4, 3e-4, 1e-3), option("tau_learning_rate", None, 1e-2), option("memory_capsules", None, 16, 32, 64),
+            option("query_capsules", None, 1, 8), option("softmax_over", "capsules", "memory"), *COMMON,
+        )),
+        early_options=(("capsules", 4),),
     )  # fmt: skip
 
     def __init__(
         self,
         base_memory: Tensor,
-        capsules: int = 4,
+        capsules: int | None = None,
         iterations: int = 3,
         softmax_over: SoftmaxAxis = "capsules",
         use_memory: bool = True,
@@ -70,6 +91,10 @@ class DMIN(FewShotMethod):
         memory_iterations: int | None = None,
         tune_memory: bool = True,
         scale: float = 10.0,
+        memory_capsules: int | None = None,
+        query_capsules: int | None = None,
+        tau_learning_rate: float | None = None,
+        initialisation: Initialisation = "identity",
         seed: int = 0,
     ) -> None:
         super().__init__()
@@ -80,18 +105,23 @@ class DMIN(FewShotMethod):
         if share_routing and memory_iterations not in (None, iterations):
             raise ValueError("share_routing needs the same number of iterations in both modules")
         dim = base_memory.shape[1]
+        in_memory, in_query = capsule_counts(dim, capsules, memory_capsules, query_capsules, share_routing)
         generator = torch.Generator().manual_seed(seed)
         self.base_memory = nn.Parameter(base_memory.detach().clone().float(), requires_grad=use_memory and tune_memory)
         self.memory_routing: DynamicMemoryRouting | None = None
         self.query_routing: DynamicMemoryRouting | None = None
+        same: dict[str, Any] = {
+            "softmax_over": softmax_over, "initialisation": initialisation, "generator": generator,
+        }  # fmt: skip
         if use_memory:
-            rounds = memory_iterations or iterations
-            self.memory_routing = DynamicMemoryRouting(dim, capsules, rounds, softmax_over, generator=generator)
+            self.memory_routing = DynamicMemoryRouting(dim, in_memory, memory_iterations or iterations, **same)
         if use_query:
             shared = self.memory_routing if share_routing else None
-            self.query_routing = shared or DynamicMemoryRouting(
-                dim, capsules, iterations, softmax_over, generator=generator
-            )
+            self.query_routing = shared or DynamicMemoryRouting(dim, in_query, iterations, **same)
+        if tau_learning_rate is not None:
+            if tau_learning_rate <= 0:
+                raise ValueError(f"tau_learning_rate={tau_learning_rate}: a number above 0 is needed")
+            self.traits = replace(self.traits, scalar_learning_rate=tau_learning_rate)
         self.scale = nn.Parameter(torch.tensor(float(scale)))  # τ
         self.mask_own_rows = mask_own_rows
         self._most_examples: int | None = None  # see `limit_support`
@@ -232,3 +262,35 @@ class DMIN(FewShotMethod):
         size: Tensor = torch.linalg.vector_norm(parts.sum(dim=-2), dim=-1).clamp_min(COSINE_EPSILON)  # [..., L, C]
         along = torch.einsum("...lckd,...ld->...lck", parts.expand(*query.shape[:-1], *parts.shape[-3:]), unit(query))
         return self.scale * along / size.unsqueeze(-1)
+
+
+def capsule_counts(
+    dim: int, both: int | None, memory: int | None, query: int | None, shared: bool = False
+) -> tuple[int, int]:
+    """The numbers of capsules (of DMM, of QIM) for vectors of this width; what is None is filled in.
+
+    Raises:
+        ValueError: for unequal counts where one routing stands for both modules.
+    """
+    in_memory = memory if memory is not None else both
+    in_query = query if query is not None else both
+    if shared:  # one count alone stands for both modules
+        in_memory, in_query = (
+            in_query if in_memory is None else in_memory,
+            in_memory if in_query is None else in_query,
+        )
+    if in_memory is None:
+        in_memory = fitting_capsules(dim, MEMORY_CAPSULES)
+    if in_query is None:
+        in_query = fitting_capsules(dim, QUERY_CAPSULES)
+    if shared and in_memory != in_query:
+        raise ValueError(
+            f"share_routing needs as many capsules in both modules: memory_capsules={in_memory}, "
+            f"query_capsules={in_query}; give capsules alone"
+        )
+    return in_memory, in_query
+
+
+def fitting_capsules(dim: int, most: int) -> int:
+    """The largest number of capsules up to `most` that divides the width into at least `NARROWEST` numbers each."""
+    return max((count for count in range(1, most + 1) if dim % count == 0 and dim // count >= NARROWEST), default=1)

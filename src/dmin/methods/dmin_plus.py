@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from dmin.methods.base import COSINE_EPSILON, EpisodeTensors, FewShotMethod, Traits, unit
 from dmin.methods.registry import register
+from dmin.methods.search_space import SearchSpace, option, rates
 from dmin.routing import identity_linear
 
 CONTRAST_STEP = 0.1
@@ -62,6 +63,10 @@ class DMINPlus(FewShotMethod):
     traits = Traits(
         name="dmin-plus", title="DMIN-plus", place=80, needs_memory=True, pooling="layers", gives_cosines=True,
         learning_rate=1e-4, scalar_learning_rate=1e-2,
+        search=SearchSpace((
+            rates(1e-4, 3e-4, 1e-3), option("centre", True, False), option("sharpness", 1.25, 0.6, 2.5, 5.0),
+            option("memory_weight", 0.15, 0.0, 0.3),
+        )),
     )  # fmt: skip
 
     def __init__(

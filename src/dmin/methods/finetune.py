@@ -18,6 +18,7 @@ from dmin.encoder import EncoderNetwork
 from dmin.methods.abilities import TokenRows
 from dmin.methods.base import FewShotMethod, Traits
 from dmin.methods.registry import register
+from dmin.methods.search_space import SearchSpace, option
 
 DROPOUT = 0.1
 
@@ -37,6 +38,7 @@ class FineTune(FewShotMethod):
     traits = Traits(
         name="finetune", title="BERT fine-tune", frozen_title="fine-tune (head)", place=10, inputs="texts",
         meta_trained=False,
+        search=SearchSpace((option("steps", 100, 30, 300), option("learning_rate", 1e-2, 1e-3, 1e-1)), trials=4),
     )  # fmt: skip
 
     def __init__(

@@ -18,6 +18,7 @@ from torch.nn import functional
 from dmin.errors import ConfigError
 from dmin.methods.base import FewShotMethod, Traits
 from dmin.methods.registry import register
+from dmin.methods.search_space import COMMON, SearchSpace, option, rates
 from dmin.routing import identity_linear
 
 CHANNELS = (32, 64)
@@ -36,7 +37,10 @@ class HATT(FewShotMethod):
         seed: of the initial weights.
     """
 
-    traits = Traits(name="hatt", title="HATT", place=50, tied_to="shot")
+    traits = Traits(
+        name="hatt", title="HATT", place=50, tied_to="shot",
+        search=SearchSpace((rates(1e-3, 1e-4, 3e-4), option("scale_attention", False, True), *COMMON)),
+    )  # fmt: skip
     squared_norm: Tensor
 
     def __init__(

@@ -13,7 +13,8 @@ from torch import Tensor
 from dmin.methods.base import FewShotMethod, Traits
 from dmin.methods.registry import register
 from dmin.methods.relation_module import PROJECTED, NeuralTensorLayer, relation_loss
-from dmin.routing import identity_linear, squash
+from dmin.methods.search_space import COMMON, SearchSpace, option, rates
+from dmin.routing import Initialisation, identity_linear, squash
 
 
 @register
@@ -27,10 +28,14 @@ class Induction(FewShotMethod):
         project: see `NeuralTensorLayer`.
         normalise: see `NeuralTensorLayer`.
         squash_samples: squash the transformed examples (published version); False is the first preprint.
+        initialisation: see `NeuralTensorLayer`.
         seed: of the initial weights.
     """
 
-    traits = Traits(name="induction", title="Ind. Net", place=40)
+    traits = Traits(
+        name="induction", title="Ind. Net", place=40,
+        search=SearchSpace((rates(1e-3, 1e-4, 3e-4), option("initialisation", "random", "identity"), *COMMON)),
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -41,6 +46,7 @@ class Induction(FewShotMethod):
         normalise: bool = True,
         squash_samples: bool = True,
         *,
+        initialisation: Initialisation = "random",
         seed: int = 0,
     ) -> None:
         super().__init__()
@@ -48,7 +54,9 @@ class Induction(FewShotMethod):
             raise ValueError(f"iterations={iterations}: at least 1 is needed")
         generator = torch.Generator().manual_seed(seed)
         self.transform = identity_linear(dim, generator)  # W_s, b_s, shared by all classes
-        self.relation = NeuralTensorLayer(dim, slices, project, generator, normalise=normalise)
+        self.relation = NeuralTensorLayer(
+            dim, slices, project, generator, normalise=normalise, initialisation=initialisation
+        )
         self.iterations, self.squash_samples = iterations, squash_samples
 
     @property

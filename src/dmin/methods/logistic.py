@@ -10,6 +10,7 @@ from torch import Tensor
 
 from dmin.methods.base import FewShotMethod, Traits, unit
 from dmin.methods.registry import register
+from dmin.methods.search_space import SearchSpace, option
 
 
 @register
@@ -20,7 +21,10 @@ class Logistic(FewShotMethod):
         strength: inverse of the regularisation (scikit-learn's C).
     """
 
-    traits = Traits(name="logistic", title="logistic regression", place=120, meta_trained=False, joint=True)
+    traits = Traits(
+        name="logistic", title="logistic regression", place=120, meta_trained=False, joint=True,
+        search=SearchSpace((option("strength", 10.0, 1.0, 3.0, 30.0, 100.0), option("input_centre", False, True))),
+    )  # fmt: skip
 
     def __init__(self, strength: float = 10.0) -> None:
         super().__init__()

@@ -19,6 +19,7 @@ from torch.nn import functional
 from dmin.errors import ConfigError
 from dmin.methods.base import EpisodeTensors, FewShotMethod, Traits, check_memory, masked_mean, unit
 from dmin.methods.registry import register
+from dmin.methods.search_space import COMMON, SearchSpace, option, rates, scalar_rates
 from dmin.routing import identity_linear
 
 
@@ -36,6 +37,7 @@ class LwoF(FewShotMethod):
     traits = Traits(
         name="lwof", title="LwoF", place=60, needs_memory=True, episodes_from_base=True, freezes_encoder=True,
         gives_cosines=True,
+        search=SearchSpace((rates(1e-3, 1e-4, 3e-4), scalar_rates(None, 1e-2), option("joint_loss", True, False), *COMMON)),
     )  # fmt: skip
 
     def __init__(

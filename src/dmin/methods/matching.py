@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from dmin.methods.base import FewShotMethod, Traits, unit
 from dmin.methods.registry import register
+from dmin.methods.search_space import SearchSpace, option, rates, scalar_rates
 from dmin.routing import identity_linear
 
 PROBABILITY_FLOOR = 1e-7
@@ -28,7 +29,13 @@ class Matching(FewShotMethod):
         seed: of the noise in the initial map.
     """
 
-    traits = Traits(name="matching", title="Matching", place=100, joint=True, learning_rate=1e-4)
+    traits = Traits(
+        name="matching", title="Matching", place=100, joint=True, learning_rate=1e-4,
+        search=SearchSpace((
+            rates(1e-4, 3e-4, 1e-3), scalar_rates(None, 1e-2), option("project", True, False),
+            option("input_centre", False, True),
+        )),
+    )  # fmt: skip
 
     def __init__(self, dim: int, project: bool = True, *, seed: int = 0) -> None:
         super().__init__()

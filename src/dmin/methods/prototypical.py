@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from dmin.methods.base import FewShotMethod, Traits, masked_mean
 from dmin.methods.registry import register
+from dmin.methods.search_space import COMMON, SearchSpace, option, rates, scalar_rates
 from dmin.routing import identity_linear
 
 
@@ -27,7 +28,12 @@ class Prototypical(FewShotMethod):
         seed: of the noise in the initial map.
     """
 
-    traits = Traits(name="prototypical", title="Prototypical", place=90, learning_rate=3e-4)
+    traits = Traits(
+        name="prototypical", title="Prototypical", place=90, learning_rate=3e-4,
+        search=SearchSpace((
+            rates(3e-4, 1e-4, 1e-3), scalar_rates(None, 1e-2), option("project", True, False), *COMMON,
+        )),
+    )  # fmt: skip
     squared_norm: Tensor
 
     def __init__(self, dim: int, project: bool = True, *, squared_norm: float = 1.0, seed: int = 0) -> None:

@@ -16,6 +16,8 @@ from dmin.errors import ConfigError
 from dmin.methods.base import FewShotMethod, Traits, masked_mean
 from dmin.methods.registry import register
 from dmin.methods.relation_module import PROJECTED, NeuralTensorLayer, relation_loss
+from dmin.methods.search_space import COMMON, SearchSpace, option, rates
+from dmin.routing import Initialisation
 
 
 @register
@@ -29,10 +31,16 @@ class Relation(FewShotMethod):
         slices: slices of the tensor layer, or hidden units of the perceptron.
         project: see `NeuralTensorLayer`.
         normalise: see `NeuralTensorLayer`.
+        initialisation: see `NeuralTensorLayer`.
         seed: of the initial weights.
     """
 
-    traits = Traits(name="relation", title="Rel. Net", place=30)
+    traits = Traits(
+        name="relation", title="Rel. Net", place=30,
+        search=SearchSpace((
+            rates(1e-3, 1e-4, 3e-4), option("initialisation", "random", "identity"), option("pool", "sum", "mean"), *COMMON,
+        )),
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -43,6 +51,7 @@ class Relation(FewShotMethod):
         project: int | None = PROJECTED,
         normalise: bool = True,
         *,
+        initialisation: Initialisation = "random",
         seed: int = 0,
     ) -> None:
         super().__init__()
@@ -51,7 +60,9 @@ class Relation(FewShotMethod):
         generator = torch.Generator().manual_seed(seed)
         self.pool = pool
         self.tensor_layer = (
-            NeuralTensorLayer(dim, slices, project, generator, normalise=normalise) if head == "tensor" else None
+            NeuralTensorLayer(dim, slices, project, generator, normalise=normalise, initialisation=initialisation)
+            if head == "tensor"
+            else None
         )
         self.perceptron = None
         if head == "concat":

@@ -6,9 +6,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from dmin.errors import ConfigError
 from dmin.methods.base import unit
+from dmin.routing import Initialisation
 
 PROJECTED = 256  # the width at which the layer was published: 100 slices of 256 x 256
+STEEPNESS = 10.0  # of the sigmoid over the cosine, at an identity start
+IDENTITY_NOISE = 0.01  # of the slices at an identity start, as a part of that at a random one
 
 
 class NeuralTensorLayer(nn.Module):
@@ -20,14 +24,25 @@ class NeuralTensorLayer(nn.Module):
         project: map both sides to this width first where they are wider; None never. M holds h·d² numbers: 59 million
             for BERT-base without projection, 6.6 million with it.
         generator: source of the initial weights.
+        initialisation: "random" draws the slices around 0. "identity" starts every slice near the identity and both maps
+            at the same orthonormal rows, so that the layer begins as a rising function of the cosine of c and q.
         normalise: bring both sides to one length, so that the products start near 1. Raw vectors of a frozen encoder
             saturate the sigmoid (or, after squash, hardly move it), and it learns nothing.
     """
 
     def __init__(
-        self, dim: int, slices: int, project: int | None, generator: torch.Generator, *, normalise: bool = True
+        self,
+        dim: int,
+        slices: int,
+        project: int | None,
+        generator: torch.Generator,
+        *,
+        normalise: bool = True,
+        initialisation: Initialisation = "random",
     ) -> None:
         super().__init__()
+        if initialisation not in ("identity", "random"):
+            raise ConfigError(f"initialisation {initialisation!r}: use identity or random")
         self.normalise = normalise
         width = dim if project is None else min(dim, project)
         self.projected = width < dim
@@ -37,6 +52,21 @@ class NeuralTensorLayer(nn.Module):
         bound = (6 / (slices + 1)) ** 0.5  # Glorot
         self.weight = nn.Parameter((2 * torch.rand(slices, generator=generator) - 1) * bound)
         self.bias = nn.Parameter(torch.zeros(()))
+        if initialisation == "identity":
+            self._start_at_identity(generator)
+
+    @torch.no_grad()
+    def _start_at_identity(self, generator: torch.Generator) -> None:
+        """r starts at sigmoid(10·cos(c, q) - 5), plus noise that lets the slices grow apart."""
+        count, width, _ = self.slices.shape
+        length = width**0.25 if self.normalise else 1.0  # of c and q in `forward`
+        self.slices.mul_(IDENTITY_NOISE).add_(torch.eye(width) / length**2)
+        self.weight.copy_(STEEPNESS / count * (1 + 0.1 * torch.randn(count, generator=generator)))
+        self.bias.fill_(-STEEPNESS / 2)
+        if isinstance(self.class_map, nn.Linear) and isinstance(self.query_map, nn.Linear):
+            rows = torch.linalg.qr(self.class_map.weight.T)[0].T  # orthonormal [width, d]
+            self.class_map.weight.copy_(rows)
+            self.query_map.weight.copy_(rows)
 
     @property
     def note(self) -> str:

@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
-from fnmatch import fnmatch
-from importlib import resources
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
 
 from dmin.encoder import TextEncoder, open_encoder
-from dmin.encoder.onnx import EXPORTS
 from dmin.encoder.opening import encoder_beside
-from dmin.errors import DataError, DminError, ModelError, StorageError, one_line
+from dmin.errors import DminError, ModelError, StorageError, one_line
 from dmin.files import (
-    MANIFEST,
     check_finite,
-    listed_files,
     new_folder,
-    read_json,
     read_tensors,
     reading_folder,
-    user_path,
     write_atomic,
     write_json,
     write_manifest,
     write_tensors,
 )
-from dmin.hub import fetch_folder, is_hub_id
-from dmin.methods import FewShotMethod, create
-from dmin.model.head_file import ENCODER_FILES, FORMAT, HEAD, KIND, WEIGHTS, HeadDocument, HeadInfo, read_head
+from dmin.methods import FewShotMethod, create, method_class
+from dmin.methods.base import early_options
+from dmin.model.head_file import FORMAT, HEAD, KIND, WEIGHTS, HeadDocument, HeadInfo, read_head
+from dmin.model.places import OWN_FILES, answers_own_classes, copy_model, model_folder, own_files, shipped_head
 
-OWN_FILES = (HEAD, WEIGHTS, "README.md", *ENCODER_FILES, *EXPORTS)  # of a model folder, where no manifest lists them
+__all__ = [
+    "TrainedModel",
+    "answers_own_classes",
+    "build_method",
+    "copy_model",
+    "load_model",
+    "model_folder",
+    "own_files",
+    "save_head",
+    "save_model",
+    "shipped_head",
+]
 
 
 @dataclass(frozen=True)
@@ -92,59 +96,6 @@ def _write_head(folder: Path, model: TrainedModel, *, half: bool) -> None:
     )
 
 
-def copy_model(source: Path, target: Path) -> None:
-    """Copy a model's own files into a new folder that carries a manifest; what others put beside them stays behind."""
-    listed = listed_files(source)
-    if listed is None:  # saved by version 0.1
-        listed = [path.name for path in source.iterdir() if _is_listed(path)]
-    target.mkdir()
-    for name in dict.fromkeys([*listed, "README.md", *EXPORTS]):
-        if Path(name).name != name:
-            raise ModelError(f"{source}: its manifest names {name!r}, which is not a file of a model folder")
-        if (source / name).is_file():
-            shutil.copyfile(source / name, target / name)
-    write_manifest(target, KIND)
-
-
-def own_files(folder: Path) -> list[Path]:
-    """The files of a model folder that this package wrote, its card and exports too."""
-    names = (*(listed_files(folder) or OWN_FILES), "README.md", *EXPORTS, MANIFEST)
-    files = [path for path in folder.iterdir() if path.is_file()] if folder.is_dir() else []
-    return [path for path in files if any(fnmatch(path.name, name) for name in names)]
-
-
-def _is_listed(path: Path) -> bool:
-    return path.is_file() and any(fnmatch(path.name, pattern) for pattern in (HEAD, WEIGHTS, *ENCODER_FILES))
-
-
-def shipped_head() -> Path:
-    """The folder of the head that comes with the package, for the embedded encoder."""
-    return Path(str(resources.files("dmin.model") / "shipped"))
-
-
-def model_folder(model: str | Path) -> Path:
-    """The folder of a trained model: of a run, of its `model/`, or fetched from the Hugging Face hub by id."""
-    folder = user_path(model)
-    if not folder.is_dir():
-        if not is_hub_id(model):
-            raise ModelError(f"no such run or model folder: {folder}")
-        folder = fetch_folder(str(model))
-    return folder / "model" if (folder / "model").is_dir() else folder
-
-
-def answers_own_classes(model: str | Path) -> bool:
-    """True where a folder or hub id holds a model that was trained with all_classes: it needs no examples."""
-    if not user_path(model).is_dir() and not is_hub_id(model):
-        return False
-    path = model_folder(model) / HEAD
-    if not path.is_file():
-        return False
-    try:
-        return bool(read_json(path).get("trained_on", {}).get("all_classes"))
-    except (DataError, AttributeError):
-        return False  # loading it says what is wrong
-
-
 def load_model(model: str | Path, *, device: str | None = None, backend: str = "auto") -> TrainedModel:
     """Load a run folder (or its `model/`) or a hub id, checking every file and that the head was trained with the encoder.
 
@@ -187,4 +138,5 @@ def _read_method(folder: Path, stored: HeadDocument) -> FewShotMethod:
 def build_method(info: HeadInfo) -> FewShotMethod:
     """Make an untrained method of the described shape."""
     memory = torch.ones(max(1, len(info.base_classes)), info.dim)
-    return create(info.method, info.dim, way=info.way, shot=info.shot, base_memory=memory, **info.options)
+    options = early_options(method_class(info.method), info.options)
+    return create(info.method, info.dim, way=info.way, shot=info.shot, base_memory=memory, **options)

@@ -3,10 +3,19 @@
 from dmin.routing.algorithm import (
     SQUASH_EPSILON,
     DynamicMemoryRouting,
+    Initialisation,
     SoftmaxAxis,
     identity_linear,
     pearson,
     squash,
 )
 
-__all__ = ["SQUASH_EPSILON", "DynamicMemoryRouting", "SoftmaxAxis", "identity_linear", "pearson", "squash"]
+__all__ = [
+    "SQUASH_EPSILON",
+    "DynamicMemoryRouting",
+    "Initialisation",
+    "SoftmaxAxis",
+    "identity_linear",
+    "pearson",
+    "squash",
+]

@@ -2,10 +2,12 @@
 
 A memory of n rows is folded into l capsules in the light of a query. The query never enters the output: it sets the
 coefficients, and the output is, capsule by capsule, a linear combination of the transformed memory rows. Two things
-are unusual. The coupling of a row is the routing agreement *plus* the (tanh of the) Pearson correlation with the
-query, so it may be negative and push a row away. And the query itself moves half-way towards the result each round.
+are unusual. The weight of a row is its coupling *plus* the (tanh of the) Pearson correlation with the query, so it may
+be negative and push a row away. And the query itself moves half-way towards the result each round.
 
-`DynamicMemoryRouting.route` is Algorithm 1 line by line; its comments give the line and the equation.
+`DynamicMemoryRouting.route` is Algorithm 1; its comments give the line and the equation, and "A2" and the like where the
+paper can be read in two ways (docs/explanation/reading-of-the-paper.md). For few rows `dmin.routing.gram` computes the same
+scores from products of the rows, and that is what QIM runs: whoever changes `route` must change both (a test compares).
 
 Letters in shapes: n memory rows, d width, l capsules, v = d / l width of a capsule; `...` any leading axes.
 """
@@ -18,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 SoftmaxAxis = Literal["capsules", "memory"]
+Initialisation = Literal["identity", "random"]
 
 SQUASH_EPSILON = 1e-9
 # A centred sum of squares below this, or below ROUNDING^2 of the vector's own, is rounding noise: no variance.
@@ -64,10 +67,11 @@ class DynamicMemoryRouting(nn.Module):
         iterations: number r of routing rounds, at least 1.
         softmax_over: the axis of d_i = softmax(α_i). "capsules" is the paper's index to the letter (row i spreads
             over the capsules j); "memory" lets the rows compete for each capsule.
-        generator: source of the noise in the initial weights; without one, a generator seeded with 0.
+        initialisation: of `transform`. "identity" plus noise, because the output is later compared with vectors that were
+            not transformed; "random" is Glorot's uniform distribution.
+        generator: source of the initial weights; without one, a generator seeded with 0.
 
-    `transform` is one linear map: rows j·v:(j+1)·v of its weight are W_j, likewise the bias. It starts at the identity
-    plus noise, because the output is later compared with vectors that were not transformed.
+    `transform` is one linear map: rows j·v:(j+1)·v of its weight are W_j, likewise the bias.
 
     Example:
         >>> routing = DynamicMemoryRouting(dim=8, capsules=2)
@@ -82,6 +86,7 @@ class DynamicMemoryRouting(nn.Module):
         iterations: int = 3,
         softmax_over: SoftmaxAxis = "capsules",
         *,
+        initialisation: Initialisation = "identity",
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
@@ -100,7 +105,9 @@ class DynamicMemoryRouting(nn.Module):
         self.iterations = iterations
         self.softmax_over = softmax_over
         self.width = dim // capsules  # v, of a capsule
-        self.transform = identity_linear(dim, generator)
+        if initialisation not in ("identity", "random"):
+            raise ValueError(f"initialisation={initialisation!r}: 'identity' or 'random'")
+        self.transform = (identity_linear if initialisation == "identity" else random_linear)(dim, generator)
 
     def forward(
         self, memory: Tensor, query: Tensor, mask: Tensor | None = None, row_weights: Tensor | None = None
@@ -123,18 +130,18 @@ class DynamicMemoryRouting(nn.Module):
             m_hat = m_hat * kept.unsqueeze(-1)  # squash(b) is not 0: a masked row must be made 0 here
         q_hat = self.capsule_vectors(query)  # [..., l, v]                         line 3, Eq. 3
         m_standard = standardise(m_hat)  # [..., n, l, v]: the same in every round
-        p = self._correlation(m_standard, q_hat)  # [..., n, l]                    line 5, Eq. 4
+        p = self._correlation(m_standard, q_hat)  # [..., n, l]                    line 5, Eq. 4, A10
         alpha = torch.zeros_like(p)  # [..., n, l]                                 line 4
         for round_number in range(1, self.iterations + 1):
-            weights = self._couplings(alpha, kept) + p  # [..., n, l]              line 8, Eq. 6
+            weights = self._couplings(alpha, kept) + p  # [..., n, l]              line 8, Eq. 6, A2; d + p of line 9
             if row_weights is not None:
                 weights = weights * row_weights.unsqueeze(-1)
-            v = squash(torch.einsum("...nl,...nlv->...lv", weights, m_hat))  #     lines 9, 10, Eq. 8, 9
+            v = squash(torch.einsum("...nl,...nlv->...lv", weights, m_hat))  #     lines 9, 10, Eq. 8, 9, A6
             if round_number == self.iterations:
                 break  # the updates below would reach nothing
             # The old p weighs the agreement; p is refreshed last.
-            alpha = alpha + p * torch.einsum("...nlv,...lv->...nl", m_hat, v)  #   line 11, Eq. 7
-            q_hat = (q_hat + v) / 2  # [..., l, v]                                 line 12
+            alpha = alpha + p * torch.einsum("...nlv,...lv->...nl", m_hat, v)  #   line 11, Eq. 7, A5
+            q_hat = (q_hat + v) / 2  # [..., l, v]                                 line 12, A7
             p = self._correlation(m_standard, q_hat)  # [..., n, l]                line 13, Eq. 4
         return Routed(v.flatten(-2), weights)  # [..., d]                          line 15
 
@@ -172,5 +179,16 @@ def identity_linear(dim: int, generator: torch.Generator | None = None, noise: f
     linear = nn.Linear(dim, dim, device="meta").to_empty(device="cpu")
     with torch.no_grad():
         linear.weight.copy_(torch.eye(dim) + noise * torch.randn(dim, dim, generator=generator))
+        linear.bias.zero_()
+    return linear
+
+
+def random_linear(dim: int, generator: torch.Generator | None = None) -> nn.Linear:
+    """A linear map that starts at Glorot's uniform weights, bias 0, and leaves global random state alone."""
+    generator = generator or torch.Generator().manual_seed(0)
+    linear = nn.Linear(dim, dim, device="meta").to_empty(device="cpu")
+    bound = (3 / dim) ** 0.5
+    with torch.no_grad():
+        linear.weight.copy_((2 * torch.rand(dim, dim, generator=generator) - 1) * bound)
         linear.bias.zero_()
     return linear

@@ -114,7 +114,7 @@ def _products(rows: Tensor, vectors: Tensor) -> Tensor:
 
 
 def _inverse(variance: Tensor, squared: Tensor) -> Tensor:
-    """1 / sqrt(variance); 0 where the variance is rounding noise, as `dmin.routing.standardise` has it."""
+    """1 / sqrt(variance); 0 where the variance is rounding noise, as `dmin.routing.algorithm.standardise` has it."""
     noise = (ROUNDING * torch.finfo(variance.dtype).eps) ** 2 * squared
     flat = variance <= noise.clamp_min(VARIANCE_FLOOR)
     found = torch.rsqrt(torch.where(flat, torch.ones_like(variance), variance))

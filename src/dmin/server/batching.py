@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from dmin.server.engine import Engine, Fitted, use_one_thread
+from dmin.server.engine import Engine, Fitted
 from dmin.server.problems import Problem, busy
 from dmin.server.schemas import AnswerToText
+from dmin.threads import compute_alone
 
 Answers = list[AnswerToText]
 
@@ -90,7 +91,7 @@ class Batcher:
             thread.join()
 
     def _run(self) -> None:
-        use_one_thread()
+        compute_alone()
         while True:
             jobs = self._take()
             if not jobs and self._finished():
@@ -109,7 +110,9 @@ class Batcher:
                 self._changed.wait()
             jobs: list[Job] = []
             texts = 0
-            while self._jobs and (not jobs or texts + len(self._jobs[0].texts) <= self._batch):
+            # A fair share: a thread that took all would leave the others idle, and all texts waiting for its last one.
+            most = min(self._batch, -(-self._waiting // len(self._threads)))
+            while self._jobs and (not jobs or texts + len(self._jobs[0].texts) <= most):
                 job = self._jobs.popleft()
                 self._waiting -= len(job.texts)
                 if not job.future.set_running_or_notify_cancel():
@@ -144,13 +147,13 @@ class Batcher:
         fitted = group[0].fitted
         try:
             texts = [text for job in group for text in job.texts]
-            found = self._engine.classify(fitted, texts, max(job.top_k for job in group))
+            most = max(job.top_k for job in group)
+            found = self._engine.classify(fitted, texts, most)
             at = 0
             for job in group:
-                answers = [
-                    answer.model_copy(update={"top": answer.top[: job.top_k]})
-                    for answer in found[at : at + len(job.texts)]
-                ]
+                answers = found[at : at + len(job.texts)]
+                if job.top_k < most:
+                    answers = [answer.model_copy(update={"top": answer.top[: job.top_k]}) for answer in answers]
                 at += len(job.texts)
                 if job.explain:
                     answers = [

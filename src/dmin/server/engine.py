@@ -11,6 +11,7 @@ import logging
 import threading
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -166,10 +167,11 @@ class Engine:
 
 
 def use_one_thread() -> None:
-    """Let this thread compute alone: threads that share a short text spin more than they work."""
-    import torch
+    """One thread for torch in this thread: threads that share a small product spin more than they work."""
+    with suppress(ModuleNotFoundError):  # the default classifier does without it
+        import torch
 
-    torch.set_num_threads(1)
+        torch.set_num_threads(1)
 
 
 def _answer(found: Any, probabilities: Sequence[float]) -> schemas.AnswerToText:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
 
@@ -25,6 +26,8 @@ def run_service(
     say: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; `examples` fill the collection `default` if the store has none."""
+    # Batches have threads of their own; with a tokenizer's threads beside them, most of the time goes into their waiting.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     log_to_standard_error()
     database = Database(settings.store)
     database.migrate()

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from dmin.data.formats import BadRow, read_format
+from dmin.data.readers import BadRow, read_format
 from dmin.errors import DataError
 from dmin.server.problems import Problem
 from dmin.server.queries import Content

@@ -15,7 +15,7 @@ from dmin.server.engine import Engine
 from dmin.server.keys import KeyRing
 
 _log = logging.getLogger("dmin.server")
-LOOK_EVERY = 0.5  # seconds
+LOOK_EVERY = 0.25  # seconds; a change of another process is seen within a second, its fit included
 
 
 class Watcher:
@@ -65,11 +65,14 @@ class Watcher:
             self.look()
             self._found_again()
             while not self._stop.is_set():
-                heard = [notice.payload for notice in connection.notifies(timeout=LOOK_EVERY, stop_after=1)]
-                if not heard:
-                    connection.execute("SELECT 1")  # a server that went away does not say so by itself
-                for name in heard:
+                heard = {notice.payload for notice in connection.notifies(timeout=LOOK_EVERY, stop_after=1)}
+                for name in sorted(heard):
                     self._hear(name)
+                if not heard:
+                    # A server that went away does not say so by itself. And a notice can pass unheard: behind a pool of
+                    # connections, or while the collection is fitted for the first time and not yet known.
+                    connection.execute("SELECT 1")
+                    self.look()
 
     def _hear(self, name: str) -> None:
         if name.endswith(":"):

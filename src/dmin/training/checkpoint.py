@@ -36,6 +36,7 @@ class LoopState(BaseModel):
     stale: int = Field(default=0, ge=0)  # validations since the best one
     finished: bool = False
     processes: int = Field(default=1, ge=1)  # an update is shared by so many
+    unlogged: list[list[float]] = []  # loss and accuracy of each update since the last line of metrics
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ class Loop:
         if state.step == 0 and state.best_step < 0:
             best = self._validate(stage, state, best, network)
             self._save(stage, state, optimizer)
-        running = _Running()
+        running = _Running(state.unlogged)
         with progress(stage.title, stage.steps * stage.per_step, unit=stage.unit, done=state.step * stage.per_step,
                       show=self.show) as advance:  # fmt: skip
             while state.step < stage.steps and state.stale < stage.patience:
@@ -200,14 +200,14 @@ class Loop:
 
 
 class _Running:
-    """Loss and accuracy since they were last taken."""
+    """Loss and accuracy since they were last taken; checkpoints keep `values`, so that a resumed run has the same lines."""
 
-    def __init__(self) -> None:
-        self._values: list[tuple[float, float]] = []
+    def __init__(self, values: list[list[float]]) -> None:
+        self._values = values
         self._shown = (float("nan"), float("nan"))
 
     def add(self, loss: Tensor, accuracy: Tensor) -> None:
-        self._values.append((float(loss.detach()), float(accuracy)))
+        self._values.append([float(loss.detach()), float(accuracy)])
 
     def figures(self) -> dict[str, str]:
         if self._values:
@@ -217,14 +217,16 @@ class _Running:
 
     def take(self) -> dict[str, float]:
         self.figures()
-        self._values = []
+        self._values.clear()
         return {"loss": self._shown[0], "accuracy": self._shown[1], "time": time.time()}
 
 
 def make_optimizer(network: nn.Module, settings: LoopSettings) -> AdamW:
     """AdamW with a rate for the encoder and one for the rest; decay on the encoder's matrices only.
 
-    The rest is class vectors, scales and maps that start at the identity: pulling those to zero would hurt.
+    The rest is class vectors, scales and maps that start at the identity: pulling those to zero would hurt. Two things have
+    optimizers of their own: the class vectors of `--all-classes` (`own_classes.py`) and the baseline that fine-tunes on
+    each episode (`dmin.methods.finetune`).
     """
     groups: dict[str, list[tuple[str, nn.Parameter]]] = {"head": [], "scalars": [], "matrices": [], "vectors": []}
     for name, weight in network.named_parameters():

@@ -21,7 +21,7 @@ from dmin.data import (
     leave_out,
     load_corpus,
 )
-from dmin.data.readers import read_corpus
+from dmin.data.labelled import read_corpus
 from dmin.encoder import TextEncoder
 from dmin.encoder import open_encoder as open_named
 from dmin.encoder.opening import is_frozen

@@ -16,7 +16,8 @@ from dmin.encoder import TextEncoder, VectorCache
 from dmin.encoder.opening import tunable
 from dmin.errors import ConfigError
 from dmin.methods import FewShotMethod, StartsFromStage1, create, method_class
-from dmin.methods.base import Inputs
+from dmin.methods.base import Inputs, complete_options
+from dmin.methods.input_map import starting_memory
 from dmin.model import HeadInfo, TrainedModel, save_model
 from dmin.training.calibrate import calibrate
 from dmin.training.checkpoint import Checkpoint, CheckpointStore
@@ -47,6 +48,7 @@ class HeadTrainer:
         start: "raw" leaves the encoder as it came in stage 1, so that only the memory is learned.
         several: more than one head will be trained, and tested: the encoder that stage 1 leaves is kept for the next
             one, and a frozen encoder encodes the test classes together with the others.
+        tested: with `several`: the heads will be tested. False reads no text of a test class.
         show: show progress of encoding.
     """
 
@@ -58,9 +60,11 @@ class HeadTrainer:
         *,
         start: Start = "stage1",
         several: bool = False,
+        tested: bool = True,
         show: bool = False,
     ) -> None:
         self.encoder, self.loop, self.start, self.several, self.show = encoder, loop, start, several, show
+        self.tested = tested
         if config.tune == "lora":
             add_lora(tunable(encoder).network, config.seed)
         self._knowledge: BaseKnowledge | None = None
@@ -114,7 +118,8 @@ class HeadTrainer:
 
     def parts(self, config: TrainConfig) -> tuple[str, ...]:
         """The parts of the split that stage 2 opens."""
-        return (*TRAINING_PARTS, "test") if self.several and config.tune == "none" else TRAINING_PARTS
+        tested = self.several and self.tested and config.tune == "none"
+        return (*TRAINING_PARTS, "test") if tested else TRAINING_PARTS
 
     def merge_adapters(self, config: TrainConfig) -> None:
         """End the training of the encoder: with tune lora, it is a plain encoder again."""
@@ -136,10 +141,14 @@ class HeadTrainer:
 
 def build_head(config: TrainConfig, task: Task, dim: int, knowledge: BaseKnowledge | None) -> FewShotMethod:
     """The method at its start; without knowledge (a resumed run) its memory is filled in by the checkpoint."""
-    memory = knowledge.memory if knowledge else torch.ones(len(task.base_classes), dim)
+    memory = torch.ones(len(task.base_classes), dim)
+    if knowledge:
+        memory = starting_memory(knowledge.memory, knowledge.mean, config.options)
     method = create(
         config.method, dim, way=config.way, shot=config.shot, base_memory=memory, seed=config.seed, **config.options
     )
+    if knowledge and method.input_map is not None:
+        method.input_map.start(knowledge.mean)
     if knowledge and isinstance(method, StartsFromStage1):
         method.start_from_stage1(None if "scale" in config.options else knowledge.scale, knowledge.mean)
     return method
@@ -239,8 +248,9 @@ class Trainer:
             trained_on["all_classes"] = True
         if config.exclude:
             trained_on["exclude"] = ["/".join(Path(file).parts[-3:]) for file in config.exclude]
+        options = complete_options(method_class(config.method), config.options)
         return HeadInfo(
-            config.method, config.options, config.way, config.shot, encoder.width, task.base_classes, encoder.pooling,
+            config.method, options, config.way, config.shot, encoder.width, task.base_classes, encoder.pooling,
             encoder.max_length, trained_on,
         )  # fmt: skip
 

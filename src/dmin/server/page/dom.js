@@ -18,6 +18,11 @@ export const fill = (element, ...children) => element.replaceChildren(...childre
 export const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)} %`;
 export const counted = (number, noun) => `${number} ${number === 1 ? noun : noun === "class" ? "classes" : `${noun}s`}`;
 
+/** Moves the focus, unless a person is typing in a field: an answer that comes late must not take their keys. */
+export function focusUnlessTyping(element) {
+  if (!["INPUT", "TEXTAREA", "SELECT"].includes(document.activeElement?.tagName)) element.focus();
+}
+
 /** A bar from zero; its value stands beside it as text, so it is hidden from screen readers. */
 export function bar(share) {
   const width = Math.max(0, Math.min(100, Math.abs(share) * 100));

@@ -1,6 +1,6 @@
 // The classes and their examples: paste, drop, rename, remove, and what the doctor says.
-import { ask, at, change, kindOf, labels, onChange, send } from "./api.js";
-import { attempt, byId, counted, fill, make, say, takeFiles } from "./dom.js";
+import { ask, at, change, changed, kindOf, labels, onChange, send } from "./api.js";
+import { attempt, byId, counted, fill, focusUnlessTyping, make, say, takeFiles } from "./dom.js";
 
 export function start() {
   byId("add-form").addEventListener("submit", (event) => { event.preventDefault(); attempt(add); });
@@ -11,12 +11,13 @@ export function start() {
 }
 
 async function add() {
-  const label = byId("add-label").value.trim();
-  const texts = byId("add-texts").value.split("\n").map((line) => line.trim()).filter(Boolean);
-  const done = await change("POST", at("classes", label, "examples"), { examples: texts });
+  const label = byId("add-label").value.trim(), field = byId("add-texts"), sent = field.value;
+  const texts = sent.split("\n").map((line) => line.trim()).filter(Boolean);
+  const done = await send("POST", at("classes", label, "examples"), { examples: texts });
   say(`${counted(done.added, "example")} added to ${label}.`);
-  byId("add-texts").value = "";
-  byId("add-texts").focus();
+  if (field.value === sent) field.value = ""; // what was typed meanwhile stays
+  focusUnlessTyping(field);
+  await changed();
 }
 
 async function upload(file) {

@@ -1,7 +1,7 @@
 // Label mode: suggestions one after the other, answered by a key; the estimated accuracy is prequential:
 // each text was predicted before its label was given.
 import { ask, at, change, labels, send } from "./api.js";
-import { attempt, byId, fill, make, percent, say, takeFiles } from "./dom.js";
+import { attempt, byId, fill, focusUnlessTyping, make, percent, say, takeFiles } from "./dom.js";
 
 const session = { pile: [], queue: [], done: [], skipped: new Set(), shown: null };
 export const pile = () => session.pile;
@@ -9,7 +9,7 @@ export const pile = () => session.pile;
 export function start() {
   takeFiles("drop-pile", "file-pile", async (file) => { byId("pile").value = texts(await file.text(), file.name).join("\n"); await begin(); });
   byId("start-label").addEventListener("click", () => attempt(begin));
-  byId("label-new").addEventListener("submit", (event) => { event.preventDefault(); const name = byId("label-name").value.trim(); byId("label-name").value = ""; if (name) attempt(() => answer(name)); });
+  byId("label-new").addEventListener("submit", (event) => { event.preventDefault(); attempt(answerByName); });
   byId("label-skip").addEventListener("click", () => attempt(skip));
   byId("label-undo").addEventListener("click", () => attempt(undo));
   byId("label-stop").addEventListener("click", stop);
@@ -98,7 +98,7 @@ async function show() {
     make("kbd", {}, String(place + 1)), ` ${label}`)));
   byId("label-progress").textContent = `${session.done.length} labelled, ${left().length} left`;
   estimate();
-  byId("label-text").focus();
+  focusUnlessTyping(byId("label-text"));
 }
 
 async function answer(label) {
@@ -108,6 +108,14 @@ async function answer(label) {
   catch (error) { await show(); throw error; }
   session.done.push({ text, label, predicted });
   await next();
+}
+
+async function answerByName() {
+  const field = byId("label-name"), name = field.value.trim();
+  if (!name) return;
+  field.value = "";
+  field.blur(); // the keys are for the next text again
+  await answer(name);
 }
 
 async function skip() {

@@ -1,5 +1,5 @@
 // The first panel: type a text, see its class, why, and put it right with one click.
-import { ask, at, change, labels, onChange } from "./api.js";
+import { ask, at, changed, labels, onChange, send } from "./api.js";
 import { attempt, bar, byId, fill, make, percent, say } from "./dom.js";
 
 let waiting, last = "";
@@ -22,6 +22,7 @@ async function classify() {
 }
 
 function draw(text, answer, classes) {
+  const before = byId("other"), naming = before?.value ?? "", focused = before && document.activeElement === before;
   const nearest = answer.top[0].label;
   const verdict = make("div", { class: "verdict" },
     make("strong", {}, answer.refused ? "None of the classes" : answer.label),
@@ -44,12 +45,16 @@ function draw(text, answer, classes) {
     make("div", { class: "card" }, make("h2", {}, "Answer"), verdict, ranked, other),
     make("div", { class: "card" }, make("h2", {}, `The examples of ${nearest} that decided`),
       make("p", { class: "quiet" }, `Their shares add up to the similarity ${reason.score.toFixed(2)}${limit}.`), shares)));
+  byId("other").value = naming; // the name that a person is typing outlives a new answer
+  if (focused) byId("other").focus();
 }
 
 async function put(text, label) {
   if (!label) return;
   await attempt(async () => {
-    const done = await change("POST", at("classes", label, "examples"), { examples: [text] });
+    const done = await send("POST", at("classes", label, "examples"), { examples: [text] });
+    byId("other").value = "";
+    await changed();
     say(done.added ? `Added to ${label}. The answer is new.` : `${label} has this text already.`);
   });
 }

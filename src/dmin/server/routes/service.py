@@ -11,6 +11,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from sqlalchemy import text
 from starlette.responses import FileResponse, HTMLResponse, Response
 
+from dmin.report import ICON, LOOK
 from dmin.server import schemas
 from dmin.server.problems import Problem, busy
 from dmin.server.routes.common import PROBLEMS, Parts, Reader
@@ -19,7 +20,7 @@ from dmin.version import __version__
 router = APIRouter(tags=["service"], responses=PROBLEMS)
 PAGE = Path(__file__).parent.parent / "page"
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".html": "text/html"}
-_FILES = {path.name: path for path in PAGE.iterdir() if path.suffix in _TYPES}  # no path is taken from a request
+_FILES = {path.name: path for path in (*PAGE.iterdir(), LOOK, ICON) if path.suffix in _TYPES}  # the only ones
 
 
 @router.get("/healthz", response_model=schemas.Health)

@@ -1,0 +1,214 @@
+"""The paper's table: its plan, its ledger, and a page that is made of the ledger alone."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from matplotlib.image import imread
+
+from dmin.data import load_corpus
+from dmin.evaluation.raw import RawCell, pack
+from reproduce import paper_ledger, paper_plan, paper_table
+from reproduce.paper_claims import Claim, answer, claims_page, differences, means, summary, verdict
+from reproduce.paper_page import group, table_page
+from reproduce.paper_plan import ROWS, SETS, CellPlan, cells, chosen_settings, splits_of
+
+
+@pytest.fixture(scope="module")
+def plans() -> list[CellPlan]:
+    return cells()
+
+
+def line(data: str, split: str, row: str, counts: list[int], way: int = 5, shot: int = 1) -> RawCell:
+    """A made-up cell."""
+    known = ROWS[row].table_row
+    return RawCell(
+        key="0", data=data, split=split, seed=0, row={"name": row, "method": known.method}, way=way, shot=shot, queries=10,
+        title=row, right=pack(counts), episode_hash="h", train_classes=40, test_classes=10, trained_episodes=1, seconds=1,
+        peak_megabytes=1,
+    )  # fmt: skip
+
+
+def made_up() -> list[RawCell]:
+    """DMIN beats LwoF by two points on every split of every set, by one on banking77's second."""
+    found = []
+    for place, data in enumerate(SETS):
+        for number in (1, 2, 3):
+            gain = 1 if data == "banking77" and number == 2 else 2
+            base = [30 + place + number + episode % 2 for episode in range(6)]
+            found += [line(data, f"fair-0{number}", "lwof", base)]
+            found += [line(data, f"fair-0{number}", "dmin", [count + gain for count in base])]
+    return found
+
+
+def test_the_plan_has_every_row_on_every_set(plans: list[CellPlan]) -> None:
+    seen = {plan.identity[:3] for plan in plans}
+    for data in SETS:
+        published, first, second, *_ = splits_of(data)
+        assert first == "fair-01" and second == "fair-02" and not published.startswith("fair")
+        for name, row in ROWS.items():
+            if name == "ataml" and data == "stackoverflow":
+                continue  # 4 validation classes
+            assert (data, published, name) in seen
+            assert ((data, "fair-01", name) in seen) == (not row.published_only)
+    ways = {plan.identity[3] for plan in plans if plan.identity[0] == "news20"}
+    assert ways == {5}  # too few classes for ten
+    assert len({plan.prepared.key for plan in plans}) == len(plans)
+    assert {plan.prepared.config.pooling for plan in plans} == {"mean"}  # the same vectors for all
+    assert [plan.rank for plan in plans] == sorted(plan.rank for plan in plans)
+
+
+@pytest.mark.skipif("DMIN_DATA" not in os.environ, reason="needs the public sets under DMIN_DATA")
+def test_published_splits_have_the_sizes_of_the_data() -> None:
+    for data, splits in paper_plan.PUBLISHED.items():
+        corpus = load_corpus(data)
+        for name, sizes in splits.items():
+            split = corpus.split(name)
+            assert (len(split.train), len(split.valid), len(split.test)) == sizes
+
+
+def test_chosen_settings_are_part_of_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {plan.identity: plan for plan in cells() if plan.identity[0] == "debian"}
+    file = tmp_path / "chosen.yaml"
+    rows = (
+        "dmin: {settings: {options.iterations: 2, stage2.learning_rate: 0.01, pooling: layers}, by_data: {hwu64: {}}}"
+    )
+    file.write_text(f"format: 1\nsearch: {{}}\nmethods:\n  {rows}\n")
+    found = chosen_settings(file)
+    monkeypatch.setattr(paper_plan, "chosen_settings", lambda: found)
+    for plan in cells():
+        row, config = plan.prepared.job.row, plan.prepared.config
+        assert config.pooling == "mean"
+        if plan.identity[0] == "debian":
+            changed = before[plan.identity].prepared.key != plan.prepared.key
+            assert changed == (row.method == "dmin")
+        if row.name == "dmin" and plan.identity[0] == "debian":
+            assert config.options == {"iterations": 2} and config.stage2.learning_rate == 0.01
+        if row.name == "iterations-1":
+            assert config.options == {"iterations": 1}  # what an ablation row changes stays
+        if row.name == "dmin" and plan.identity[0] == "hwu64":
+            assert config.options == {}
+
+
+def test_only_cells_of_today_are_current(plans: list[CellPlan], tmp_path: Path) -> None:
+    one, two, three = plans[:3]
+    path = tmp_path / "cells.jsonl"
+    made = {}
+    for plan, key in ((one, one.prepared.key), (two, "of other code")):
+        data, split, row, way, shot, _ = plan.identity
+        made[plan.identity] = line(data, split, row, [1], way, shot).model_copy(update={"key": key})
+    paper_ledger.write(made, path)
+    lines = paper_ledger.read(path)
+    assert lines == made and set(paper_ledger.current(lines, plans)) == {one.identity}
+    left = paper_ledger.missing(lines, plans)
+    assert left[:2] == [two, three] and one not in left
+    listed = paper_table.list_missing(left)
+    assert listed[0] == f"{len(plans) - 1} cells are missing"
+    assert any(f"--set {three.identity[0]} --split {three.identity[1]} --row {three.identity[2]}" in x for x in listed)
+    assert any("--tune full" in text for text in listed)
+
+
+def test_cells_are_filled_one_by_one_and_the_clock_stops(
+    plans: list[CellPlan], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "cells.jsonl"
+
+    def compute(filler: paper_ledger.Filler, plan: CellPlan) -> RawCell:
+        data, split, row, way, shot, _ = plan.identity
+        return line(data, split, row, [25], way, shot).model_copy(update={"key": plan.prepared.key})
+
+    monkeypatch.setattr(paper_ledger.Filler, "compute", compute)
+    said: list[str] = []
+    options = {"say": said.append, "episodes": tmp_path}
+    assert paper_ledger.fill(plans[:3], path, minutes=-1, **options) == 0  # type: ignore[arg-type]
+    assert paper_ledger.fill(plans[:3], path, minutes=1, **options) == 3  # type: ignore[arg-type]
+    assert len(said) == 3 and len(paper_ledger.current(paper_ledger.read(path), plans)) == 3
+    asked = argparse.Namespace(set=["debian"], split=None, row=["dmin"])
+    assert {plan.identity[0::2][:2] for plan in paper_table.wanted(plans, asked)} == {("debian", "dmin")}
+
+
+def test_cells_whose_answers_stay_are_taken_over_after_a_change_of_code(
+    plans: list[CellPlan], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = [plan for plan in plans if plan.row.name in ("nearest", "matching")][:40]
+    path = tmp_path / "cells.jsonl"
+    old = {plan.identity: line(*plan.identity[:3], [20], plan.identity[3], plan.identity[4]) for plan in mine}
+    paper_ledger.write(old, path)
+
+    def compute(filler: paper_ledger.Filler, plan: CellPlan) -> RawCell:
+        counts = [20] if plan.row.name == "nearest" else [21]
+        return line(*plan.identity[:3], counts, plan.identity[3], plan.identity[4])
+
+    monkeypatch.setattr(paper_ledger.Filler, "compute", compute)
+    paper_table.confirm(plans, path)
+    kept = paper_ledger.current(paper_ledger.read(path), plans)
+    assert {name[2] for name in kept} == {"nearest"} and len(kept) == sum(p.row.name == "nearest" for p in mine)
+
+
+def test_claims_are_counted_and_tested_over_sets() -> None:
+    found = means(made_up())
+    gained = differences(found, Claim("dmin", "lwof", ""))
+    assert gained["hwu64", (5, 1)] == pytest.approx([0.04] * 3) and len(gained) == len(SETS)
+    said = verdict(gained)
+    assert (said.holds, said.cells, said.sets) == (9, 9, 9) and said.p_value == pytest.approx(1 / 512)
+    turned = verdict(differences(found, Claim("lwof", "dmin", "")))
+    assert turned.holds == 0 and turned.p_value == 1 and turned.gain == pytest.approx(-said.gain)
+    page = claims_page(made_up())
+    assert "**DMIN above LwoF**: holds in 9 of 9 cells, mean difference +3.9 points; over the 9 sets p = 0.002." in page
+    assert "**DMIN above HATT**: no cell has both rows yet." in page
+    assert answer(gained) == "holds"
+    assert answer(differences(found, Claim("lwof", "dmin", ""))) == "does not hold: the opposite does"
+    few = {place: values for place, values in gained.items() if place[0] in SETS[:4]}
+    assert answer(few) == "not decided (4 of 9 sets measured)" and answer({}) == "not measured yet"
+    assert "| DMIN above LwoF | 9 of 9 cells | +3.9 | holds (p = 0.002, 9 sets) |" in summary(made_up())
+
+
+def test_the_answers_on_the_front_page_are_renewed(tmp_path: Path) -> None:
+    page = tmp_path / "README.md"
+    page.write_text(f"before\n{paper_table.BEGIN}stale\n{paper_table.END}\nafter\n")
+    for _ in range(2):
+        paper_table.answer_in(page, made_up())
+    text = page.read_text()
+    assert text.startswith("before\n") and text.endswith("\nafter\n") and "stale" not in text
+    assert text.count("DMIN above LwoF") == 1
+
+
+def test_the_page_says_how_many_splits_a_cell_has_and_what_arrows_mean(tmp_path: Path) -> None:
+    lines = [
+        cell for cell in made_up() if not (cell.data == "hwu64" and cell.split == "fair-03" and cell.row.name == "lwof")
+    ]
+    page = table_page(lines, 12)
+    assert "12 are missing" in page and page.count("### banking77") == 2  # intervals, then deviations
+    section = page.split("### hwu64")[1].split("###")[0]
+    assert "| LwoF |" in section and " (2) |" in section and "**" in section
+    assert "significantly worse than DMIN" in page and "Nadeau and Bengio" in page
+    assert len(group(lines, "main", published=False)) == 18
+    paper_table.make_table(lines, 0, tmp_path)
+    empty = imread(tmp_path / "paper-table.png")
+    shown = [line("hwu64", "protaugment-01", "dmin", [30, 40]), line("hwu64", "protaugment-01", "lwof", [20], shot=5)]
+    paper_table.make_table(shown, 0, tmp_path)
+    assert empty.std() > 0.05 and (imread(tmp_path / "paper-table.png") != empty).any()
+    assert page and (tmp_path / "claims.md").is_file()
+
+
+@pytest.mark.skipif(not paper_ledger.LEDGER.is_file(), reason="no cell is filled yet")
+def test_every_figure_of_the_published_page_comes_from_the_ledger() -> None:
+    """The committed page and claims are what the ledger gives, digit for digit."""
+    lines = paper_ledger.read()
+    ordered = [lines[name] for name in sorted(lines)]
+    folder = paper_ledger.LEDGER.parent
+    assert (folder / "claims.md").read_text(encoding="utf-8") == claims_page(ordered)
+    assert summary(ordered) in (folder.parent / "README.md").read_text(encoding="utf-8")
+    page = (folder / "README.md").read_text(encoding="utf-8")
+    count = page.split("; ")[1].split(" ")[0]
+    assert page == table_page(ordered, int(count))
+    assert len(lines) == sum(1 for _ in paper_ledger.LEDGER.open(encoding="utf-8"))
+
+
+def test_rows_of_the_ledger_keep_their_raw_answers() -> None:
+    cell = line("debian", "fair-01", "dmin", [0, 50, 25])
+    assert replace(cell.result(), seconds=0).accuracies == [0, 1, 0.5]
