@@ -123,7 +123,7 @@ def main() -> Result:
     middle = {name: statistics.median(values) for name, values in speed.items()}
     names = {"one": "one process, one thread", "ray": f"Ray, {ACTORS} actors of one thread"}
     lines = [
-        "| | texts/s (min to max) | ms a text and core | processor ms a text | against one process | start and end, s |",
+        "| | texts/s (min to max) | ms per text and core | processor ms | against one process | start and end, s |",
         "|---|---|---|---|---|---|",
     ]  # fmt: skip
     for name, values in speed.items():
@@ -135,7 +135,7 @@ def main() -> Result:
             f"| {1000 * cores / middle[name]:.2f} | {processor} | {middle[name] / middle['one']:.2f}x | {beside} |"
         )
     per_core = middle["ray"] / ACTORS
-    lines += ["", f"Extrapolated from {per_core:.0f} texts a second and core:", ""]
+    lines += ["", f"Extrapolated from {per_core:.0f} texts per second and core:", ""]
     lines += ["| texts | " + " | ".join(f"{cores} cores" if cores > 1 else "1 core" for cores in CORES) + " |"]
     lines += ["|---" * (1 + len(CORES)) + "|"]
     for texts in TEXTS:

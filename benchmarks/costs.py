@@ -1,4 +1,4 @@
-"""Milliseconds a text by number of classes, examples a class, length of the text and texts at once; torch, shipped head.
+"""Milliseconds per text by number of classes, examples per class, length of text and texts at once; torch, shipped head.
 
 Encoding and scoring apart, fresh texts, medians of turns.
 """
@@ -60,7 +60,7 @@ def main() -> Result:
         figures[title] = per_text
         kind = "scoring" if title in list(curves)[:2] else "encoding"
         lines += ["", f"| {title} | " + " | ".join(per_text) + " |", "|---" * (len(per_text) + 1) + "|"]
-        lines += [f"| {kind}, ms a text | " + " | ".join(f"{value:.3g}" for value in per_text.values()) + " |"]
+        lines += [f"| {kind}, ms per text | " + " | ".join(f"{value:.3g}" for value in per_text.values()) + " |"]
     draw(figures)
     return Result([*lines, "", f"![What a text costs]({PICTURE.name})"], figures)
 
@@ -85,8 +85,8 @@ def draw(figures: dict[str, dict[str, float]]) -> None:
         axis.plot([int(n) for n in curve], list(curve.values()), marker="o", color="#1f77b4")
         axis.set(xscale="log", yscale="log", xlabel=title)
         axis.grid(True, which="major", alpha=0.3)
-    axes[0].set_ylabel("scoring, ms a text")
-    axes[2].set_ylabel("encoding, ms a text")
+    axes[0].set_ylabel("scoring, ms per text")
+    axes[2].set_ylabel("encoding, ms per text")
     figure.tight_layout()
     settings: dict[str, Any] = {"dpi": 110, "metadata": {"Software": None}}
     figure.savefig(PICTURE, **settings)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from benchmarks.common import Result, middle, mixed_texts, ratio, short_texts, spread, take_turns
 from dmin.encoder import Encoder
-from dmin.encoder.onnx import FILES
+from dmin.encoder.backends import FILES
 from dmin.encoder.pretrained import embedded_folder
 
 SHORT, MIXED, REPETITIONS = 256, 64, 7

@@ -1,4 +1,4 @@
-"""Stage 2 on cached vectors: episodes a second of DMIN, 5-way 5-shot with 10 queries a class, width 384, one thread.
+"""Stage 2 on cached vectors: episodes per second of DMIN, 5-way 5-shot with 10 queries per class, width 384, one thread.
 
 One update of the literal form (both modules broadcast and sum), of einsum, and of what the package takes (einsum for
 the memory, Gram space for the examples), with 1, 4 and 16 episodes an update.

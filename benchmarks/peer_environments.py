@@ -55,6 +55,7 @@ class Environment:
 
 ENVIRONMENTS = {
     "peers": Environment(".venv-peers", "peers.txt", "DMIN_PEERS"),
+    "bertopic": Environment(".venv-peers-bertopic", "peers-bertopic.txt", "DMIN_PEERS_BERTOPIC"),
     "fastfit": Environment(".venv-peers-fastfit", "peers-fastfit.txt", "DMIN_PEERS_FASTFIT"),
 }
 

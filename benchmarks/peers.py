@@ -1,4 +1,4 @@
-"""Other libraries beside dmin: same encoder weights (all-MiniLM-L6-v2), same five examples a class, same test texts.
+"""Other libraries beside dmin: same encoder weights (all-MiniLM-L6-v2), same five examples per class, same test texts.
 
 Every figure comes from a fresh process of the library's own environment, offline. "Ready" is from examples in memory to a
 classifier that answers, in brackets with loading the encoder. "One class more" is five examples more for a ready
@@ -249,7 +249,7 @@ def head_only(entry: dict[str, Any]) -> bool:
 
 
 SETTINGS = """\
-Five examples a class; the time to add a class is the median of three classes, added one after the other.
+Five examples per class; the time to add a class is the median of three classes, added one after the other.
 Logistic regression: C=10 on L2-normalised vectors. semantic-router: `HuggingFaceEncoder` (mean pooling, L2-normalised),
 `LocalIndex`, its defaults (top_k=5, the mean of a class's hits), no threshold; of its three aggregations (mean, max, sum)
 the sum was the best on hwu64's test texts, and is shown beside the default for that; its `fit` calibrates confidences,

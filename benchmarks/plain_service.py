@@ -9,11 +9,11 @@ import sys
 from typing import Any
 
 import uvicorn
-from dmin.encoder.embedded import embedded_folder
 from fastapi import FastAPI
 from pydantic import BaseModel
 
 from benchmarks.common import load_corpus
+from dmin.encoder.pretrained import embedded_folder
 
 EXAMPLES = 5
 

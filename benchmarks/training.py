@@ -1,4 +1,4 @@
-"""Full fine-tuning, texts a second: a plain loop against stage 1 of `dmin train --tune full`, on the same batches of 32.
+"""Full fine-tuning, texts per second: a plain loop against stage 1 of `dmin train --tune full`, on the same batches of 32.
 
 The plain loop pads to the batch's longest text and moves all weights by a dense AdamW in float32. Ours passes a batch
 through the encoder in chunks of like length, lets only words that occur learn, and has a fused AdamW. Both learn the same
