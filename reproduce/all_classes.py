@@ -24,7 +24,7 @@ import torch
 
 from dmin import FewShotClassifier
 from dmin.data import Corpus, leave_out, load_corpus
-from dmin.data.readers import read_corpus
+from dmin.data.labelled import read_corpus
 from dmin.evaluation import mean_interval
 from dmin.evaluation.own_classes import logistic_answers
 from dmin.training import Trainer, load_config

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from dmin import FewShotClassifier
 from dmin.data import Corpus, load_corpus
-from dmin.data.readers import read_corpus
+from dmin.data.labelled import read_corpus
 from dmin.evaluation.assess import assess
 from dmin.files import write_atomic
 from dmin.methods import method_class

@@ -1,13 +1,12 @@
-"""The encoders by name on nine sets: logistic regression on their vectors, and what windows give on long texts.
+"""The encoders by name on nine sets, and what windows give on long texts.
 
-    DMIN_DATA=... python reproduce/encoders.py kinds       # the table of kinds
-    DMIN_DATA=... python reproduce/encoders.py windows     # news20 cut and in windows
+    python -m reproduce.encoders kinds        # the default head on each encoder -> runs/kinds, encoders.md, docs
+    python -m reproduce.encoders windows      # news20 cut and in windows, logistic regression
 
-Names of encoders after that make the columns, or rows, of these alone.
-
-Of each class 15 texts are the pool of the examples and 10 others the test texts, drawn by seed 0; all classes at once, five
-examples and the class's name, five draws. Logistic regression has C=10 on vectors of norm 1, where side by side each
-encoder's part has norm 1. Encoders read 256 tokens; only the second table reads more. Nothing was chosen on these figures.
+`kinds` takes the sets, draws and fresh texts of `kinds.py`: all classes at once; 1, 5 and 10 examples and the class's name;
+three draws; spreads that never saw the set. `minilm` has two layers, as it has beside `bge-small`. `windows` takes of each
+class 15 texts as the pool of the examples and 10 others as test texts, drawn by seed 0; five examples and the class's name,
+five draws; logistic regression has C=10 on vectors of norm 1. Nothing was chosen on these figures. $DMIN_DATA must be set.
 """
 
 from __future__ import annotations
@@ -22,16 +21,29 @@ from pathlib import Path
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
+from dmin.adaptive import Spread
 from dmin.data import Corpus
+from dmin.data.labelled import read_corpus
 from dmin.data.labels import name_text
-from dmin.data.readers import read_corpus
 from dmin.encoder import TextEncoder, VectorCache, open_encoder
 from dmin.encoder.text_encoder import FloatArray, unit
+from reproduce.kinds import SPREADS, accuracy, classifier_for, examples_of, vectors_of
+from reproduce.kinds_constants import general_spread
+from reproduce.kinds_data import OPEN, SETS, SHOTS, KindSet, parts_of
+from reproduce.kinds_lines import grouped, lines_of, markdown, put_table, restart, write
+from reproduce.kinds_tables import interval
 
-SETS = (
-    "banking77", "clinc150", "hwu64", "liu54", "stackoverflow", "debian", "goemotions", "fortunes", "news20",
-)  # fmt: skip
-ENCODERS = ("bge-small", "minilm", "static", "bge-small+minilm")
+HERE = Path(__file__).parent
+# The name in tables, the vectors side by side, and texts per class that a spread is estimated on.
+ENCODERS = {
+    "bge-small": ("bge-small",), "minilm, two layers": ("minilm-layers",), "static": ("static",),
+    "bge-small+minilm": ("bge-small", "minilm-layers"),
+}  # fmt: skip
+KIND_DRAWS = range(10, 13)
+ABOUT_KINDS = """\
+The default head on each encoder, all classes at once, with the classes' names; 1, 5 and 10 examples per class; accuracy
+in % with 95 % confidence intervals over three draws, on the fresh texts of `reproduce/KINDS.md`, with spreads that
+never saw the set (`python -m reproduce.encoders kinds`):"""
 POOL, TEST, EXAMPLES, DRAWS = 15, 10, 5, 5
 
 
@@ -72,15 +84,62 @@ class Part:
         return float((model.predict(test) == np.repeat(np.arange(count), TEST)).mean())
 
 
-def kinds(data: Path, names: Sequence[str]) -> None:
-    """A row per set, a column per encoder."""
-    print("| set | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|", sep="\n", flush=True)
-    encoders = [open_encoder(name, long_texts="cut", device="cpu") for name in names]
+class Joined:
+    """Kept vectors of encoders side by side, each of norm 1."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.parts = [vectors_of(name) for name in names]
+
+    def __call__(self, texts: Sequence[str]) -> FloatArray:
+        """Vectors [n, d]."""
+        return np.concatenate([unit(part(texts)) for part in self.parts], axis=1)
+
+    def spreads_without(self, name: str) -> tuple[Spread, ...]:
+        """The spreads that never saw a set."""
+        sets = [KindSet(other) for other in OPEN if other not in parts_of(name)]
+        most = {folder: count for _, folder, count in SPREADS}
+        return tuple(general_spread(part, sets, most[part.encoder]) for part in self.parts)
+
+
+def file_of(title: str) -> str:
+    """The file of an encoder's lines in runs/kinds."""
+    return "encoders-" + title.replace(", ", "-").replace(" ", "-")
+
+
+def kinds(names: Sequence[str]) -> None:
+    """The default head on each encoder, with names."""
+    for title in names or ENCODERS:
+        kind = file_of(title)
+        restart(kind, SETS)
+        vectors = Joined(ENCODERS[title])
+        for name in SETS:
+            found = KindSet(name)
+            classifier = classifier_for(vectors, vectors.spreads_without(name), None, use_names=True)
+            for shot in SHOTS:
+                for number in KIND_DRAWS:
+                    classifier.fit(examples_of(found, found.draw(shot, number), named=True))
+                    right = accuracy(classifier, *found.fresh)
+                    write(kind, {"set": name, "shot": shot, "draw": number, "accuracy": right})
+            print(title, name, flush=True)
+    for page in (HERE / "encoders.md", HERE.parent / "docs" / "how-to" / "encoders.md"):
+        put_table(page, "kinds", f"{ABOUT_KINDS}\n\n{kinds_table()}")
+
+
+def kinds_table() -> str:
+    """A row per set and number of examples, a column per encoder; the best in bold."""
+    columns = {title: grouped(lines_of(file_of(title)), ("set", "shot")) for title in ENCODERS}
+    rows = []
     for name in SETS:
-        part = Part(read_corpus(data / name / "texts.jsonl"))
-        found = [part.accuracy(encoder) for encoder in encoders]
-        cells = [f"{accuracy:.1f} ± {half:.1f}" for accuracy, half, _ in found]
-        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+        for shot in SHOTS:
+            found = [[line["accuracy"] for line in group.get((name, shot), ())] for group in columns.values()]
+            best = max(np.mean(values) for values in found if values)
+            cells = [
+                f"{np.mean(values):.1f} ± {interval(values):.1f}" if values else "not measured" for values in found
+            ]
+            marked = [f"**{cell}**" if values and np.mean(values) == best else cell
+                      for cell, values in zip(cells, found, strict=True)]  # fmt: skip
+            rows.append([name, str(shot), *marked])
+    return markdown(["set", "per class", *(f"`{title}`" for title in ENCODERS)], rows)
 
 
 def windows(data: Path, names: Sequence[str]) -> None:
@@ -97,6 +156,7 @@ def windows(data: Path, names: Sequence[str]) -> None:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    {"kinds": kinds, "windows": windows}[sys.argv[1]](
-        Path(os.environ["DMIN_DATA"]), sys.argv[2:] or (ENCODERS if sys.argv[1] == "kinds" else ENCODERS[:2])
-    )
+    if sys.argv[1] == "kinds":
+        kinds(sys.argv[2:])
+    else:
+        windows(Path(os.environ["DMIN_DATA"]), sys.argv[2:] or ("bge-small", "minilm"))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The head that comes with the package, and its siblings: each sibling is trained without the set that it is measured on
+# The head of version 0.1 (DMIN-plus), which comes with the package, and its siblings: each sibling is trained without the set that it is measured on
 # (hwu64 stands for liu54 too, which overlaps it and is never used), and all of them without any leaderboard test text.
 # DMIN_DATA must name the folder of the public sets. Usage: reproduce/heads.sh [train | measure | ship]
 set -euo pipefail
@@ -28,7 +28,7 @@ both() { # SET SHOT EXAMPLES: the sibling, and the encoder as it is, with and wi
     done
 }
 
-measure() { # all classes at once, 1, 5 and 10 examples; then strangers
+measure() { # all classes at once, 1, 5 and 10 examples; then out-of-scope texts
     for set in banking77 clinc150 hwu64; do
         python reproduce/first_examples.py "$(board $set train_5)" "$out/$set-train_1.jsonl"
         both $set 1 "$out/$set-train_1.jsonl" # where names matter most
@@ -36,14 +36,15 @@ measure() { # all classes at once, 1, 5 and 10 examples; then strangers
     done
     dmin evaluate "$out/without-clinc150" --examples "$(board clinc150 train_5)" --test "$(board clinc150 test)" \
         --outside "$DMIN_DATA/clinc150/oos.jsonl" --reject auto --out "$out/leaderboard/refusal"
-    cp "$out/leaderboard/banking77-5-names/reliability.png" "$out/leaderboard/refusal/refusal.png" reproduce/
-    python reproduce/leaderboard.py "$out/leaderboard" reproduce
+    cp "$out/leaderboard/banking77-5-names/reliability.png" reproduce/reliability-dmin-plus.png
+    cp "$out/leaderboard/refusal/refusal.png" reproduce/refusal-dmin-plus.png
+    python reproduce/leaderboard_dmin_plus.py "$out/leaderboard" reproduce
 }
 
 ship() {
     # The card carries the siblings' numbers: the first table of the leaderboard.
     awk 'FNR == NR { if (/^\|/ && !done) { table = table $0 "\n" } else if (table) { done = 1 } next }
-         /^SIBLINGS$/ { printf "%s", table; next } { print }' reproduce/leaderboard.md reproduce/shipped-notes.md > "$out/notes.md"
+         /^SIBLINGS$/ { printf "%s", table; next } { print }' reproduce/leaderboard-dmin-plus.md reproduce/shipped-notes.md > "$out/notes.md"
     dmin model head "$out/shipped" --out src/dmin/model/shipped --max-length 256 --notes "$out/notes.md"
 }
 

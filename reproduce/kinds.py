@@ -3,12 +3,13 @@
     python -m reproduce.kinds encode                 vectors of all texts, kept in $DMIN_CACHE/kinds
     python -m reproduce.kinds draws                  the examples of the cells -> reproduce/kinds-draws.json
     python -m reproduce.kinds fit-constants          spreads and calibration -> src/dmin/model/default_head
-    python -m reproduce.kinds cells                  the 54 cells -> runs/kinds/cells.jsonl
-    python -m reproduce.kinds uneven                 a few classes with many examples
+    python -m reproduce.kinds cells                  the 54 cells
+    python -m reproduce.kinds uneven [SET ...]       some classes have many examples
     python -m reproduce.kinds unlabelled             unlabelled texts, 10 and 40 per class
+    python -m reproduce.kinds pile                   100,000 unlabelled texts: time, memory, and what a sample costs
     python -m reproduce.kinds refusal                out-of-scope texts, and probabilities
     python -m reproduce.kinds board                  the public leaderboards
-    python -m reproduce.kinds table                  the cells as a Markdown table
+    python -m reproduce.kinds table                  the tables of KINDS.md from runs/kinds
 
 Everything is measured through `FewShotClassifier`. What is learned for a set's rows (the spread, the calibration) never saw
 that set; hwu64 and liu54, which share texts, leave together. $DMIN_DATA must be set.
@@ -31,12 +32,15 @@ from dmin import FewShotClassifier
 from dmin.adaptive import Recipe, Spread
 from dmin.model.adaptive_head import AdaptiveSetup, default_folder, write_setup
 from dmin.model.calibration import Calibration
-from reproduce.kinds_constants import draw_tasks, fit_calibrations, general_spread, spread_without
-from reproduce.kinds_data import OPEN, SETS, SHOTS, KindSet, Vectors, data_folder, read_lines
+from reproduce.kinds_constants import Encode, draw_tasks, fit_calibrations, general_spread, spread_without
+from reproduce.kinds_data import OPEN, SETS, SHOTS, KindSet, Vectors, data_folder, parts_of, read_lines
+from reproduce.kinds_lines import OUT, restart, write
 
-OUT = Path("runs/kinds")
 DRAWS = range(10, 20)
-SPREADS = (("bge-small", "bge-small"), ("minilm", "minilm"), ("minilm", "minilm-layers"), ("static", "static"))
+# Whose spreads are shipped: the name, the vectors, texts per class (fewer on torch, which takes half an hour as it is).
+SPREADS = (
+    ("bge-small", "bge-small", 130), ("minilm", "minilm", 30), ("minilm", "minilm-layers", 30), ("static", "static", 130),
+)  # fmt: skip
 
 
 def vectors_of(encoder: str) -> Vectors:
@@ -46,7 +50,7 @@ def vectors_of(encoder: str) -> Vectors:
 def encode(encoder: str) -> None:
     """Vectors of all texts that the other commands need."""
     vectors = vectors_of(encoder)
-    for name in SETS:
+    for name in (*SETS, "starter"):
         found = KindSet(name)
         board = [text for part in found.boards.values() for text, _ in part]
         vectors([*found.texts, *found.names, *found.fresh[0], *board])
@@ -68,33 +72,45 @@ def draws() -> None:
     target.write_text(json.dumps(stored, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
-def calibrated(vectors: Vectors, names: Sequence[str], cache: dict[str, Any]) -> tuple[Calibration, Calibration]:
-    """Calibrations from the development tasks of some sets, each scored with a spread that never saw it."""
-    for name in names:
-        if name not in cache:
-            cache[name] = draw_tasks(vectors, KindSet(name), Recipe(), spread_without(vectors, name))
-    return fit_calibrations([task for name in names for task in cache[name]])
-
-
 def fit_constants(encoder: str) -> None:
-    """Write spreads of all named encoders, and the calibration on the default one, into the package."""
+    """Write spreads of all named encoders, and the calibration on the default one, into the package.
+
+    Calibrations without each set, which the rows of that set are measured with, go to runs/kinds/calibrations.json.
+    """
+    vectors = vectors_of(encoder)
+    tasks = {name: draw_tasks(vectors, KindSet(name), Recipe(), spread_without(vectors, name)) for name in OPEN}
+    calibrations = fit_calibrations([task for name in OPEN for task in tasks[name]])
     sets = [KindSet(name) for name in OPEN]
-    spreads = [(name, general_spread(vectors_of(folder), sets)) for name, folder in SPREADS]
-    calibrations = calibrated(vectors_of(encoder), OPEN, {})
-    estimated = {"sets": list(OPEN), "texts_per_class": 130, "command": "python -m reproduce.kinds fit-constants"}
+    spreads = [(name, general_spread(vectors_of(folder), sets, most)) for name, folder, most in SPREADS]
+    per_class = {folder: most for _, folder, most in SPREADS}
+    estimated = {"sets": list(OPEN), "texts_per_class": per_class, "command": "python -m reproduce.kinds fit-constants"}
     write_setup(default_folder(), spreads, Recipe(), calibrations, estimated)
-    print(calibrations)
+    print(calibrations, flush=True)
+    without = {
+        name: fit_calibrations([task for other in OPEN if other not in parts_of(name) for task in tasks[other]])[0]
+        for name in OPEN
+    }
+    found = {name: without.get(name, calibrations[0]).as_dict() for name in SETS}
+    OUT.mkdir(parents=True, exist_ok=True)
+    (OUT / "calibrations.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+
+
+def calibration_without(name: str) -> Calibration:
+    """The calibration from the development tasks of the other sets."""
+    found: dict[str, Any] = json.loads((OUT / "calibrations.json").read_text(encoding="utf-8"))
+    return Calibration.from_dict(found[name])
 
 
 # Classifiers that never saw a set
 
 
 def classifier_for(
-    vectors: Vectors, spread: Spread, calibration: Calibration | None, **options: Any
+    vectors: Encode, spread: Spread | tuple[Spread, ...], calibration: Calibration | None, **options: Any
 ) -> FewShotClassifier:
-    """`FewShotClassifier` on kept vectors, with a spread and a calibration of our own."""
+    """`FewShotClassifier` on kept vectors, with a spread (one per encoder side by side) and a calibration of our own."""
     classifier = FewShotClassifier("adaptive", encoder=vectors, **options).open()
-    setup = AdaptiveSetup(Recipe(), (spread,), calibration, calibration, "measured")
+    spreads = (spread,) if isinstance(spread, Spread) else spread
+    setup = AdaptiveSetup(Recipe(), spreads, calibration, calibration, "measured")
     state = classifier._state
     classifier._state = replace(state, model=replace(state.model, setup=setup, calibration=calibration))
     return classifier
@@ -149,6 +165,7 @@ def tasks_of(name: str) -> Iterator[tuple[KindSet, int, int, bool, dict[Any, lis
 def cells(encoder: str, names: Sequence[str]) -> None:
     """The 54 cells on fresh texts: default, nearest prototype, logistic regression."""
     vectors = vectors_of(encoder)
+    restart("cells", names)
     for name in names:
         classifier = classifier_for(vectors, spread_without(vectors, name), None)
         texts, truth = KindSet(name).fresh
@@ -161,60 +178,28 @@ def cells(encoder: str, names: Sequence[str]) -> None:
         print(name, flush=True)
 
 
-def write(name: str, line: dict[str, Any]) -> None:
-    OUT.mkdir(parents=True, exist_ok=True)
-    with (OUT / f"{name}.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
-
-
-def table() -> None:
-    """The cells as Markdown, with intervals over the draws and paired tests."""
-    from scipy import stats
-
-    groups: dict[tuple[str, int, bool], dict[str, list[float]]] = {}
-    for line in read_lines(OUT / "cells.jsonl"):
-        group = groups.setdefault((line["set"], line["shot"], line["names"]), {})
-        for method, value in line["accuracy"].items():
-            group.setdefault(method, []).append(value)
-    print(
-        "| set | per class | names | nearest prototype | logistic regression | default | difference to the better | p | |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|")
-    differences, failed = [], 0
-    for (name, shot, named), group in sorted(groups.items(), key=lambda item: (SETS.index(item[0][0]), item[0][1:])):
-        means = {method: float(np.mean(values)) for method, values in group.items()}
-        better = max(("nearest", "logistic"), key=lambda method: means[method])
-        change = np.subtract(group["default"], group[better])
-        p = float(stats.ttest_1samp(change, 0).pvalue) if change.std() else 1.0
-        half = float(stats.t.ppf(0.975, len(change) - 1) * np.std(group["default"], ddof=1) / len(change) ** 0.5)
-        mark = "" if change.mean() >= -0.3 else "n.s." if p >= 0.05 else "fails"
-        differences.append(change.mean())
-        failed += mark == "fails"
-        print(f"| {name} | {shot} | {'yes' if named else 'no'} | {means['nearest']:.2f} | {means['logistic']:.2f} | "
-              f"{means['default']:.2f} ± {half:.2f} | {change.mean():+.2f} | {p:.3f} | {mark} |")  # fmt: skip
-    print(f"\n{len(groups)} cells, mean difference {np.mean(differences):+.2f}, smallest {min(differences):+.2f}, "
-          f"below -0.3: {sum(value < -0.3 for value in differences)}, failing: {failed}")  # fmt: skip
-
-
 def main() -> None:
-    from reproduce.kinds_more import board, refusal, uneven, unlabelled
+    from reproduce.kinds_more import board, refusal, uneven
+    from reproduce.kinds_tables import write_tables
+    from reproduce.kinds_unlabelled import pile, unlabelled
 
-    commands: dict[str, Callable[..., None]] = {
-        "encode": encode, "draws": draws, "fit-constants": fit_constants, "cells": cells, "uneven": uneven,
-        "unlabelled": unlabelled, "refusal": refusal, "board": board, "table": table,
+    of_sets: dict[str, Callable[[str, Sequence[str]], None]] = {
+        "cells": cells, "uneven": uneven, "unlabelled": unlabelled, "refusal": refusal,
     }  # fmt: skip
+    of_encoder = {"encode": encode, "fit-constants": fit_constants, "board": board, "pile": pile}
+    plain = {"draws": draws, "table": write_tables}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=commands)
+    parser.add_argument("command", choices=[*of_sets, *of_encoder, *plain])
     parser.add_argument("sets", nargs="*")
     parser.add_argument("--encoder", default="bge-small")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    if given.command in ("table", "draws"):
-        commands[given.command]()
-    elif given.command in ("encode", "fit-constants", "board"):
-        commands[given.command](given.encoder)
+    if given.command in plain:
+        plain[given.command]()
+    elif given.command in of_encoder:
+        of_encoder[given.command](given.encoder)
     else:
-        commands[given.command](given.encoder, given.sets or SETS)
+        of_sets[given.command](given.encoder, given.sets or SETS)
 
 
 if __name__ == "__main__":

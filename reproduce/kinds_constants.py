@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 
 from dmin.adaptive import Head, Recipe, Spread, fit_head
 from dmin.model.calibration import CLASSES, EXAMPLES, Calibration
-from reproduce.kinds_data import OPEN, KindSet, generator, parts_of
+from reproduce.kinds_data import MOST, OPEN, KindSet, generator, parts_of
 
 SIZES = (5, 10, 20, 40, 80, 150)
 SHOTS = (1, 2, 5, 10)
@@ -26,9 +26,13 @@ REFUSED_PARTS = (0.02, 0.03, 0.05, 0.075, 0.1)  # false rejections; not more, be
 Encode = Callable[[Sequence[str]], Any]
 
 
-def general_spread(encode: Encode, sets: Sequence[KindSet]) -> Spread:
-    """The within-class spread, averaged over sets; hwu64 and liu54, which share texts, count as one and a half."""
-    return Spread.estimate([(encode(found.texts), found.labels) for found in sets])
+def general_spread(encode: Encode, sets: Sequence[KindSet], most: int = MOST) -> Spread:
+    """The within-class spread of at most so many texts per class, averaged over sets."""
+    kinds = []
+    for found in sets:
+        rows = np.concatenate([np.flatnonzero(found.labels == column)[:most] for column in range(len(found.classes))])
+        kinds.append((encode([found.texts[row] for row in rows]), found.labels[rows]))
+    return Spread.estimate(kinds)
 
 
 def spread_without(encode: Encode, name: str) -> Spread:

@@ -17,12 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from dmin.data import load_corpus
 from dmin.data.labels import name_text
 
 SETS = ("banking77", "clinc150", "hwu64", "liu54", "stackoverflow", "debian", "goemotions", "fortunes", "news20")
 # Whose statistics are shipped: CC BY and BSD. stackoverflow is share-alike, and many descriptions of debian are copyleft.
 OPEN = ("banking77", "clinc150", "hwu64", "liu54", "goemotions", "fortunes", "news20")
 MOST, TEST, FRESH = 130, 50, 30
+BLOCK = 1000  # texts that are encoded before they are kept: an interrupted run goes on where it stood
 SHOTS = (1, 5, 10)
 
 
@@ -39,6 +41,14 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def labelled_texts(name: str) -> list[tuple[str, str]]:
+    """(text, class) of a set; "starter" comes with the package."""
+    if name == "starter":
+        corpus = load_corpus(name)
+        return list(zip(corpus.texts, corpus.labels, strict=True))
+    return [(row["text"], row["label"]) for row in read_lines(data_folder() / name / "texts.jsonl")]
+
+
 class KindSet:
     """One set: its classes, texts and parts."""
 
@@ -46,10 +56,10 @@ class KindSet:
         self.name = name
         by_class: dict[str, list[str]] = {}
         seen: set[str] = set()
-        for row in read_lines(data_folder() / name / "texts.jsonl"):
-            if row["text"] not in seen:
-                seen.add(row["text"])
-                by_class.setdefault(row["label"], []).append(row["text"])
+        for text, label in labelled_texts(name):
+            if text not in seen:
+                seen.add(text)
+                by_class.setdefault(label, []).append(text)
         self.classes = sorted(by_class)
         self.texts: list[str] = []
         labels: list[int] = []
@@ -60,7 +70,7 @@ class KindSet:
             texts = by_class[label]
             generator(name, "cap", label).shuffle(texts)
             texts, beyond = texts[:MOST], texts[MOST:]
-            tested, start = min(TEST, len(texts) // 2), len(self.texts)
+            tested, start = min(TEST, 6 if name == "starter" else len(texts) // 2), len(self.texts)
             self.texts += texts
             labels += [column] * len(texts)
             self.test.append(np.arange(start, start + tested))
@@ -126,10 +136,11 @@ class Vectors:
         if new:
             if self._open is None:
                 self._open = open_named(self.encoder)
-            found = self._open.encode(new)
-            self._known.update(zip(new, found, strict=True))
-            if len(new) > 50:
-                self._keep(new, found)
+            for at in range(0, len(new), BLOCK):
+                block = new[at : at + BLOCK]
+                found = self._open.encode(block)
+                self._known.update(zip(block, found, strict=True))
+                self._keep(block, found)
         return np.stack([self._known[text] for text in texts])
 
     def _keep(self, texts: Sequence[str], vectors: Any) -> None:

@@ -8,22 +8,28 @@ from __future__ import annotations
 import argparse
 from collections import defaultdict
 from collections.abc import Callable
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from labelling import SEEDS, SETS, TUNING_SEEDS, choose_candidate, read_lines
+from labelling_forecast import errors, measured, points_of, session_points
+from labelling_sessions import MOST_ANSWERS
 from labelling_strategies import BASELINES, GRID
+from labelling_worlds import EXTRA
 from matplotlib.figure import Figure
 
 from dmin.evaluation.figures import ACCENT, save_png
 from dmin.evaluation.statistics import holm, mean_interval, paired_test
-from dmin.labelling.forecast import Constants, Outcome, estimate
+from dmin.labelling.forecast import MEASURED, Constants
 
 HERE = Path(__file__).parent
 OURS = "dmin.suggest"
+NOT_AGAIN = (
+    "**From an earlier run, with vectors of the same encoder that were made beforehand; not measured again yet.**"
+)
 POINTS = {"1": 1, "2": 3, "4": 7}  # labels per class -> place in the curve
+FORECAST_HEADER = ["", "now: mean error", "bias", "in interval", "twice the labels: mean error", "bias", "in interval"]
 Curves = dict[str, dict[str, list[dict[str, Any]]]]  # set -> strategy -> curves by seed
 
 
@@ -116,6 +122,8 @@ def savings(found: Curves) -> tuple[str, float]:
 
 def discovery_table(rows: list[dict[str, Any]]) -> str:
     """ARI / NMI of each method on each set, with the number of clusters found."""
+    if not rows:
+        return ""
     methods = list(dict.fromkeys(row["method"] for row in rows))
     lines = []
     for name in [name for name in SETS if any(row["set"] == name for row in rows)]:
@@ -128,51 +136,73 @@ def discovery_table(rows: list[dict[str, Any]]) -> str:
     return table(["ARI / NMI (clusters)", *methods], lines)
 
 
-def forecast_errors(records: list[dict[str, Any]], constants: Constants) -> dict[str, list[tuple[float, bool]]]:
-    """(error, is the truth within the interval) now and with twice the labels, at every tenth answer from the 20th on."""
-    found: dict[str, list[tuple[float, bool]]] = {"now": [], "double": []}
-    for record in records:
-        truth = {labels: accuracy for labels, accuracy, _ in record["truth"]}
-        for labels, _, pile in record["truth"]:
-            outcomes = [Outcome(known, right, sure) for known, right, _, sure in record["outcomes"] if known < labels]
-            made = estimate(outcomes, pile, labels, [2 * labels], constants) if len(outcomes) >= 20 else None
-            if made is None:
-                continue
-            for key, at in (("now", made.now), ("double", made.later[0])):
-                real = truth.get(at.labels)
-                if real is not None:
-                    found[key].append((at.accuracy - real, at.low <= real <= at.high))
-    return found
+def unlabelled_table(rows: list[dict[str, Any]]) -> str:
+    """Sessions without and with learning from unlabelled texts: prequential and test accuracy, paired differences."""
+    kinds = {
+        kind: {(row["set"], row["seed"]): row for row in rows if row["unlabelled"] is kind} for kind in (False, True)
+    }
+    pairs = {key: (row, kinds[True][key]) for key, row in kinds[False].items() if key in kinds[True]}
+    measures = (lambda row: float(np.mean(row["right"])), lambda row: float(row["accuracy"]))
+    lines, gains = [], [[], []]  # type: ignore[var-annotated]
+    for name in [name for name in (*SETS, EXTRA) if any(key[0] == name for key in pairs)]:
+        part, line = [pair for key, pair in pairs.items() if key[0] == name], [name]
+        for place, of in enumerate(measures):
+            without, learned = ([of(pair[kind]) for pair in part] for kind in (0, 1))
+            gains[place] += [b - a for a, b in zip(without, learned, strict=True)]
+            shown = [float(np.mean(values)) for values in (without, learned)]
+            line += [f"{100 * shown[0]:.1f}", f"{100 * shown[1]:.1f}", f"{100 * (shown[1] - shown[0]):+.1f}"]
+        lines.append([*line, str(len(part))])
+    both = [mean_interval(values) for values in gains]
+    told = [f"**{100 * gain.mean:+.1f} ± {100 * gain.half_width:.1f}**" for gain in both]
+    lines.append(["all pairs", "", "", told[0], "", "", told[1], str(len(pairs))])
+    header = ["", "asked texts: examples alone", "and unlabelled", "difference", "test texts: examples alone"]
+    return table([*header, "and unlabelled", "difference", "seeds"], lines)
+
+
+def large_table(rows: list[dict[str, Any]]) -> str:
+    """Time and memory of `dmin.suggest` on a large pile."""
+    lines = [
+        [f"{row['texts']:,}", str(row["labelled"]), str(row["suggested"]), f"{row['seconds']:.1f} s",
+         f"{row['bytes'] / 1e9:.2f} GB", f"{row['bytes_before'] / 1e9:.2f} GB"]
+        for row in rows
+    ]  # fmt: skip
+    return table(["texts", "labelled", "suggested", "time", "highest memory", "of it before the call"], lines)
+
+
+def error_cells(part: list[tuple[float, bool]]) -> list[str]:
+    """Mean absolute error, bias, and how often the interval holds the truth."""
+    if not part:
+        return ["", "", ""]
+    missed = np.array([error for error, _ in part])
+    inside = np.mean([within for _, within in part])
+    return [f"{100 * np.abs(missed).mean():.1f}", f"{100 * missed.mean():+.1f}", f"{100 * inside:.0f} %"]
 
 
 def forecast_table(records: list[dict[str, Any]]) -> tuple[str, Constants]:
-    """Each set with the constants that were best on the others; then the constants that are best on all."""
-    grid = [Constants(*chosen) for chosen in product((0.2, 0.4, 0.6, 0.8), (1.0, 1.5, 2.0), (0.0, 0.5, 1.0))]
-    names = [name for name in SETS if any(record["set"] == name for record in records)]
-    measured = {
-        (name, constants): forecast_errors([r for r in records if r["set"] == name], constants)
-        for name in names
-        for constants in grid
-    }
+    """Each set with the constants of the others; then the constants of all."""
+    records = [record for record in records if record["set"] in SETS]
+    each, every = measured(records)
+    points = points_of(records)
+    found = {name: errors([p for p in points if p.name == name], constants) for name, constants in each.items()}
+    return error_table(found), every
 
-    def loss(constants: Constants, without: str | None = None) -> float:
-        return float(np.mean([
-            np.mean([abs(error) for key in ("now", "double") for error, _ in measured[name, constants][key]])
-            for name in names if name != without
-        ]))  # fmt: skip
 
-    rows = []
-    for name in names:
-        best = min(grid, key=lambda constants: loss(constants, name))
-        row = [name]
-        for key in ("now", "double"):
-            part = measured[name, best][key]
-            errors = np.array([error for error, _ in part])
-            inside = np.mean([within for _, within in part])
-            row += [f"{100 * np.abs(errors).mean():.1f}", f"{100 * errors.mean():+.1f}", f"{100 * inside:.0f} %"]
-        rows.append(row)
-    header = ["", "now: mean error", "bias", "in interval", "twice the labels: mean error", "bias", "in interval"]
-    return table(header, rows), min(grid, key=loss)
+def session_forecast_table(sessions: list[dict[str, Any]]) -> str:
+    """What the product's sessions said with the default constants."""
+    points = session_points(sessions)
+    names = [name for name in (*SETS, EXTRA) if any(point.name == name for point in points)]
+    return error_table({name: errors([p for p in points if p.name == name], MEASURED) for name in names})
+
+
+def error_table(found: dict[str, dict[str, list[tuple[float, bool]]]]) -> str:
+    """Errors of each set, and their means over sets."""
+    rows = [[name, *error_cells(part["now"]), *error_cells(part["double"])] for name, part in found.items()]
+    mean = ["mean"]
+    for key in ("now", "double"):
+        whole = [np.mean([abs(error) for error, _ in part[key]]) for part in found.values() if part[key]]
+        inside = [np.mean([within for _, within in part[key]]) for part in found.values() if part[key]]
+        mean += [f"**{100 * np.mean(whole):.1f}**", "", f"{100 * np.mean(inside):.0f} %"]
+    return table(FORECAST_HEADER, [*rows, mean])
 
 
 def picture(found: Curves) -> Figure:
@@ -194,6 +224,59 @@ def picture(found: Curves) -> Figure:
     return figure
 
 
+def tuning_line(rows: list[dict[str, Any]], names: list[str]) -> str:
+    """How the constants were chosen."""
+    default = choose_candidate([]).removeprefix("ours ")
+    tuned = {row["set"] for row in rows if row["seed"] in TUNING_SEEDS}
+    if not set(SETS) <= tuned:
+        return (
+            f"They are the defaults ({default}): the best of {len(GRID)} candidates over all nine sets on three seeds "
+            "that are not among those reported, chosen in an earlier run with vectors of the same encoder."
+        )
+    best = choose_candidate(rows).removeprefix("ours ")
+    chosen = ", ".join(f"{name}: {choose_candidate(rows, without=name).removeprefix('ours ')}" for name in names)
+    return (
+        f"For each set they are the best of {len(GRID)} candidates on the **eight other** sets, on {len(TUNING_SEEDS)} "
+        f"seeds that are not among those reported: {chosen}. Best over all nine: {best}; "
+        f"the default: {default}."
+    )
+
+
+def seeds_line(rows: list[dict[str, Any]]) -> str:
+    """How many seeds each family of methods had."""
+    count = {
+        kind: len({row["seed"] for row in rows if row["method"].startswith("BERTopic") == kind})
+        for kind in (False, True)
+    }
+    bertopic = (
+        f"for BERTopic over {count[True]}"
+        if count[True]
+        else "**BERTopic is not measured yet** (`labelling.py bertopic`)"
+    )
+    return f"Means over {count[False]} seeds; {bertopic}."
+
+
+def discovery_summary(rows: list[dict[str, Any]]) -> str:
+    """Means over sets, and on how many sets the medium grain is ahead of each other method."""
+    if not rows:
+        return ""
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    names = [name for name in SETS if any(row["set"] == name for row in rows)]
+
+    def of(name: str, method: str, key: str) -> float:
+        return float(np.mean([row[key] for row in rows if (row["set"], row["method"]) == (name, method)]))
+
+    lines = []
+    for method in methods:
+        ahead = [
+            sum(of(name, "discover, medium", key) > of(name, method, key) for name in names) for key in ("ari", "nmi")
+        ]
+        means = [f"{np.mean([of(name, method, key) for name in names]):.2f}" for key in ("ari", "nmi")]
+        others = ["", ""] if method == "discover, medium" else [f"{number} of {len(names)}" for number in ahead]
+        lines.append([method, *means, *others])
+    return table(["mean over sets", "ARI", "NMI", "medium grain ahead by ARI", "by NMI"], lines)
+
+
 def missing_line(found: Curves) -> str:
     """Says which sets are not measured yet, if any."""
     missing = [name for name in SETS if name not in found]
@@ -208,26 +291,46 @@ def report(folder: Path, encoder: str) -> str:
     found = gather(rows)
     goals, met, total = goal_table(found)
     saved_table, saved = savings(found)
-    chosen = {name: choose_candidate(rows, without=name) for name in found}
+    clusters = read_lines(folder / "discovery.jsonl")
+    sessions = read_lines(folder / "sessions.jsonl")
     forecasts, constants = forecast_table(read_lines(folder / "records.jsonl"))
     parts: dict[str, Callable[[], str]] = {
         "encoder": lambda: encoder,
         "seeds": lambda: str(len(SEEDS)),
         "sets": lambda: str(len(found)),
         "missing": lambda: missing_line(found),
-        "tuning": lambda: str(len(TUNING_SEEDS)),
-        "candidates": lambda: str(len(GRID)),
-        "chosen": lambda: ", ".join(f"{name}: {key.removeprefix('ours ')}" for name, key in chosen.items()),
-        "chosen_all": lambda: choose_candidate(rows).removeprefix("ours "),
+        "tuned": lambda: tuning_line(rows, list(found)),
         "goals": lambda: goals, "met": lambda: str(met), "total": lambda: str(total),
         "area": lambda: accuracy_table(found, None),
         "one": lambda: accuracy_table(found, 1), "two": lambda: accuracy_table(found, 3),
         "four": lambda: accuracy_table(found, 7), "classes": lambda: accuracy_table(found, 1, "found"),
         "tests": lambda: test_table(found), "saved_table": lambda: saved_table, "saved": lambda: f"{100 * saved:.0f}",
-        "discovery": lambda: discovery_table(read_lines(folder / "discovery.jsonl")),
+        "discovery": lambda: discovery_table(clusters),
+        "discovery_seeds": lambda: seeds_line(clusters), "discovery_summary": lambda: discovery_summary(clusters),
+        "answers": lambda: str(MOST_ANSWERS),
+        "unlabelled": lambda: unlabelled_table(sessions),
+        "session_forecasts": lambda: session_forecast_table(sessions),
+        "large": lambda: large_table(read_lines(folder / "large.jsonl")),
         "forecasts": lambda: forecasts, "constants": lambda: str(constants),
     }  # fmt: skip
-    return (HERE / "labelling_page.md").read_text().format(**{name: make() for name, make in parts.items()})
+    page = (HERE / "labelling_page.md").read_text().format(**{name: make() for name, make in parts.items()})
+    return page if clusters else keep_section(page, "## Discovery")
+
+
+def keep_section(page: str, title: str) -> str:
+    """The page with one section as it stands in the page that was made before."""
+    before = (HERE / "LABELLING.md").read_text()
+
+    def parts_of(text: str) -> tuple[str, str, str]:
+        start = text.index(title)
+        end = text.index("\n## ", start + 1)
+        return text[:start], text[start:end], text[end:]
+
+    head, _, tail = parts_of(page)
+    kept = parts_of(before)[1]
+    if NOT_AGAIN not in kept:
+        kept = kept.replace(title, f"{title}\n\n{NOT_AGAIN}", 1)
+    return head + kept + tail
 
 
 def main() -> None:

@@ -83,11 +83,12 @@ def probcover(state: State, count: int) -> list[int]:
         state.kept["near"] = distances <= max((r for r, p in zip(radii, pure, strict=True) if p >= 0.95), default=0.05)
     near, chosen = state.kept["near"], list(state.bought)
     covered = near[chosen].any(axis=0) if chosen else np.zeros(len(near), bool)
+    gains = near[:, ~covered].sum(axis=1)
     for _ in range(count):
-        gains = near[:, ~covered].sum(axis=1)
         gains[chosen] = -1
         chosen.append(int(np.argmax(gains)))
-        covered = covered | near[chosen[-1]]
+        newly = near[chosen[-1]] & ~covered
+        gains, covered = gains - near[:, newly].sum(axis=1), covered | newly
     return chosen[len(state.bought) :]
 
 

@@ -1,34 +1,38 @@
-"""Pictures for the documentation, from what `heads.sh measure` and `base_novel.py` wrote.
+"""Pictures for the documentation, from what `reproduce.kinds board` and `base_novel.py` wrote.
 
-python reproduce/pictures.py runs/heads/leaderboard runs/base-novel/table.md docs/images
+    python -m reproduce.pictures [names | base | explanation ...]
+
+`base` reads runs/base-novel/table.md. Without a name, all of them.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from dmin import FewShotClassifier
-from dmin.data.readers import read_corpus
+from dmin.data.labelled import read_corpus
 from dmin.evaluation.figures import ACCENT, INK, PALE, save_png
+from reproduce.kinds_lines import lines_of
+from reproduce.leaderboard import value
 
 SETS, SHOTS = ("banking77", "clinc150", "hwu64"), (1, 5, 10)
 TEXT = "could I get the bill for the two chairs?"
 
 
-def names_figure(source: Path) -> Figure:
-    """Accuracy against examples, with and without names."""
+def names_figure() -> Figure:
+    """Accuracy of the default head against examples, with and without names."""
+    lines = lines_of("board")
     figure = Figure(figsize=(9, 3.2), layout="constrained")
     for column, name in enumerate(SETS, 1):
         axes = figure.add_subplot(1, 3, column)
-        for kind, label, colour in (("names", "with names", ACCENT), ("no-names", "without", PALE)):
-            cells = [json.loads((source / f"{name}-{shot}-{kind}" / "assessment.json").read_text()) for shot in SHOTS]
-            axes.plot(SHOTS, [100 * cell["accuracy"] for cell in cells], "o-", color=colour, label=label)
+        for named, label, colour in ((True, "with names", ACCENT), (False, "without", PALE)):
+            accuracy = [value(lines, name, shot, named, "default") for shot in SHOTS]
+            axes.plot(SHOTS, accuracy, "o-", color=colour, label=label)
         axes.set_title(name, fontsize=10)
-        axes.set_xlabel("examples a class")
+        axes.set_xlabel("examples per class")
         axes.set_xticks(SHOTS)
         axes.set_ylim(45, 95)
         axes.grid(alpha=0.25)
@@ -56,8 +60,7 @@ def base_figure(table: Path) -> Figure:
 def explanation_figure() -> Figure:
     """The shares of one decision, as bars."""
     corpus = read_corpus(Path(__file__).parent.parent / "examples" / "inbox" / "intents.yaml")
-    examples = {label: [corpus.texts[row] for row in rows] for label, rows in corpus.by_class.items()}
-    found = FewShotClassifier(device="cpu").fit(examples).explain(TEXT)
+    found = FewShotClassifier(device="cpu").fit(corpus.examples).explain(TEXT)
     rows = list(reversed(found.examples))
     figure = Figure(figsize=(8, 2.4), layout="constrained")
     axes = figure.add_subplot()
@@ -70,10 +73,13 @@ def explanation_figure() -> Figure:
 
 
 def main() -> None:
-    source, table, out = (Path(argument) for argument in sys.argv[1:4])
-    save_png(names_figure(source), out / "names.png")
-    save_png(base_figure(table), out / "base-novel.png")
-    save_png(explanation_figure(), out / "explanation.png")
+    out, chosen = Path("docs/images"), sys.argv[1:] or ["names", "base", "explanation"]
+    if "names" in chosen:
+        save_png(names_figure(), out / "names.png")
+    if "base" in chosen:
+        save_png(base_figure(Path("runs/base-novel/table.md")), out / "base-novel.png")
+    if "explanation" in chosen:
+        save_png(explanation_figure(), out / "explanation.png")
 
 
 if __name__ == "__main__":

@@ -15,9 +15,9 @@ keep() { # the table of a run, kept in this folder
 
 run() {
     case "$1" in
-    banking77) dmin compare --data banking77 --split protaugment-01 --methods all --tune none --out $out/banking77 ;;
-    hwu64) dmin compare --data hwu64 --split protaugment-01 --methods all --tune none --out $out/hwu64 ;;
-    clinc150) dmin compare --data clinc150 --split base100 --methods all --tune none --out $out/clinc150 ;;
+    banking77) dmin compare --data banking77 --split protaugment-01 --methods all --reference dmin --tune none --out $out/banking77 ;;
+    hwu64) dmin compare --data hwu64 --split protaugment-01 --methods all --reference dmin --tune none --out $out/hwu64 ;;
+    clinc150) dmin compare --data clinc150 --split base100 --methods all --reference dmin --tune none --out $out/clinc150 ;;
     banking77-splits | hwu64-splits | liu54-splits | clinc150-splits)
         dmin compare --data "${1%-splits}" --split $splits --methods $some --reference dmin-plus --tune none --out "$out/$1"
         ;;
@@ -39,7 +39,7 @@ run() {
         return
         ;;
     full)
-        dmin compare --data banking77 --split protaugment-01 --methods dmin,prototypical,induction,lwof --way 5 --shot 1 \
+        dmin compare --data banking77 --split protaugment-01 --methods dmin,prototypical,induction,lwof --way 5 --shot 1 --reference dmin \
             --tune full --train-episodes 400 --set stage1.epochs=3 --out $out/full
         ;;
     full-plus-banking77 | full-plus-hwu64)

@@ -19,7 +19,7 @@ ITERATIONS = 5
 
 
 def run(encoder: str, folder: Path, shot: int) -> dict[str, float]:
-    """Train on SHOT examples a class with num_iterations=5 and the library's other defaults; measure on the test texts."""
+    """Train on SHOT examples per class (num_iterations=5, otherwise defaults of the library); measure on the test texts."""
     from datasets import Dataset
     from sentence_transformers import SentenceTransformer, models
     from setfit import SetFitModel, Trainer, TrainingArguments

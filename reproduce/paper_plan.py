@@ -1,0 +1,180 @@
+"""The cells of the paper's table: which rows on which class splits of which sets, and which of them are possible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dmin.data.splits import STORED_SPLITS, read_splits
+from dmin.evaluation.ablation import PAPER_ROWS
+from dmin.evaluation.chosen_settings import ChosenSettings, read_settings
+from dmin.evaluation.comparison_plan import ComparisonPlan, PreparedJob, TableRow
+from dmin.training import load_config
+
+FOLDER = Path(__file__).parent
+CHOSEN = FOLDER / "search" / "chosen.yaml"  # what `dmin search` chose on validation classes
+EPISODES = 300
+SETTINGS = ((5, 1), (5, 5), (10, 1), (10, 5))  # way, shot
+INTENTS, OTHERS = (
+    ("banking77", "clinc150", "hwu64", "liu54"),
+    ("stackoverflow", "debian", "goemotions", "fortunes", "news20"),
+)
+SETS = (*INTENTS, *OTHERS)
+# Train, valid and test classes of the splits that come with the data, so that the plan needs no data.
+PUBLISHED: dict[str, dict[str, tuple[int, int, int]]] = {
+    "banking77": {"protaugment-01": (25, 25, 27), "protaugment-02": (25, 25, 27)},
+    "clinc150": {"protaugment-01": (50, 50, 50), "protaugment-02": (50, 50, 50)},
+    "hwu64": {"protaugment-01": (16, 23, 25), "protaugment-02": (30, 15, 19)},
+    "liu54": {"protaugment-01": (18, 18, 18), "protaugment-02": (18, 18, 18)},
+    "stackoverflow": {"own-01": (9, 4, 7), "own-02": (9, 4, 7)},
+    "debian": {"own-01": (22, 8, 13), "own-02": (22, 8, 13)},
+    "goemotions": {"own-01": (14, 6, 8), "own-02": (14, 6, 8)},
+    "fortunes": {"own-01": (19, 6, 14), "own-02": (19, 6, 14)},
+    "news20": {"own-01": (8, 5, 7), "own-02": (8, 5, 7)},
+}
+MAX_LENGTH = {"news20": 256, "fortunes": 128}  # tokens; the texts of the other sets have fewer than 64
+NAMED = "+names"  # ends the name of a row that gets the classes' names as one more example
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the table: its place in the order of cost, and whether it stands on the published splits only."""
+
+    table_row: TableRow
+    cost: int
+    published_only: bool = False
+    part: str = "main"  # main, ablation or names
+
+    @property
+    def name(self) -> str:
+        return self.table_row.name
+
+
+def _rows() -> dict[str, Row]:
+    methods = {
+        "finetune": 6, "ataml": 10, "relation": 7, "induction": 8, "hatt": 6, "lwof": 4, "dmin": 5, "dmin-plus": 4,
+        "prototypical": 3, "matching": 3, "nearest": 0, "logistic": 1,
+    }  # fmt: skip
+    published = ("finetune", "ataml")
+    rows = [Row(TableRow(name, name), cost, name in published) for name, cost in methods.items()]
+    rows += [Row(row, 9, part="ablation") for row in PAPER_ROWS if row.name != "dmin"]
+    named = ("dmin", "dmin-plus", "matching", "lwof", "nearest", "logistic")
+    rows += [Row(TableRow(name + NAMED, name), 11 + methods[name], part="names") for name in named]
+    return {row.name: row for row in rows}
+
+
+ROWS = _rows()
+
+
+@dataclass(frozen=True)
+class CellPlan:
+    """One cell to fill, with its settings and key; `rank` is its place in the order of filling."""
+
+    prepared: PreparedJob
+    row: Row
+    rank: tuple[int, int, int, int]
+
+    @property
+    def identity(self) -> tuple[str, str, str, int, int, int]:
+        """What the cell is, whatever code and settings fill it."""
+        job = self.prepared.job
+        return job.data, str(job.split), job.row.name, job.way, job.shot, job.seed
+
+
+def splits_of(data: str) -> dict[str, tuple[int, int, int]]:
+    """Every split of a set that the table uses, with its numbers of classes, the ones to fill first in front."""
+    fair = {
+        name: (len(split.train), len(split.valid), len(split.test))
+        for name, split in read_splits(STORED_SPLITS / f"{data}.json").items()
+    }
+    (first, sizes), *later = PUBLISHED[data].items()
+    return {first: sizes, **fair, **dict(later)}
+
+
+def is_published(split: str) -> bool:
+    """Does the split come with the data?"""
+    return not split.startswith("fair")
+
+
+def possible(row: Row, sizes: tuple[int, int, int], way: int) -> bool:
+    """Are there enough classes to train, validate (ATAML has a slot per class) and test at this way?"""
+    train, valid, test = sizes
+    return test >= way and train > way and (row.table_row.method != "ataml" or valid >= way)
+
+
+def chosen_settings(path: Path = CHOSEN) -> ChosenSettings:
+    """What the search chose for each method, by data set where it says so; nothing before there was a search."""
+    return read_settings(path) if path.is_file() else ChosenSettings("none", {})
+
+
+def plan_of(data: str, split: str, rows: tuple[TableRow, ...], named: bool, seeds: int = 1) -> ComparisonPlan:
+    """The comparison that a group of cells belongs to: one encoder and the same vectors for all rows."""
+    base = {
+        "data": data,
+        "encoder": "minilm",
+        "pooling": "mean",
+        "max_length": MAX_LENGTH.get(data, 64),
+        "tune": "none",
+    }
+    ways, shots = (tuple(sorted(set(values))) for values in zip(*SETTINGS, strict=True))
+    return ComparisonPlan(
+        load_config(overrides=base),
+        (data,),
+        (split,),
+        rows,
+        ways,
+        shots,
+        seeds,
+        EPISODES,
+        reference="dmin",
+        names=named,
+    )
+
+
+def cells(seeds: int = 1) -> list[CellPlan]:
+    """All cells that can be filled, in the order of filling."""
+    found = [cell for data in SETS for split in splits_of(data) for cell in _cells(data, split, seeds)]
+    return sorted(found, key=lambda cell: cell.rank)
+
+
+def _cells(data: str, split: str, seeds: int) -> Iterator[CellPlan]:
+    sizes = splits_of(data)
+    place = list(sizes).index(split)
+    chosen = chosen_settings()
+    for named in (False, True):
+        mine = {
+            name: row
+            for name, row in ROWS.items()
+            if (row.part == "names") == named and (is_published(split) or not row.published_only)
+        }
+        tuned = tuple(_with_settings(row.table_row, chosen, data) for row in mine.values())
+        for prepared in plan_of(data, split, tuned, named, seeds).prepare():
+            job = prepared.job
+            row = mine[job.row.name]
+            if possible(row, sizes[split], job.way):
+                rank = (_tier(row, place, job.way) + 10 * job.seed, place, SETS.index(data), row.cost)
+                yield CellPlan(prepared, row, rank)
+
+
+def _tier(row: Row, place: int, way: int) -> int:
+    """Cells to fill first: cheap rows, 5-way, the first published split; within a tier set by set, which share stage 1."""
+    main, cheap = row.part == "main", row.cost <= 5
+    order = (
+        main and cheap and way == 5 and place == 0,
+        main and row.cost <= 8 and way == 5 and place == 0,
+        main and cheap and way == 5 and place <= 2,
+        row.part == "ablation" and way == 5 and place == 0,
+        main and cheap and place == 0,
+        main and place == 0,
+        main and place <= 2,
+        row.part == "ablation" and place == 0,
+    )
+    return order.index(True) if any(order) else len(order)
+
+
+def _with_settings(row: TableRow, chosen: ChosenSettings, data: str) -> TableRow:
+    settings = chosen.of(row.method, data)
+    # What an ablation row changes stays as it says, and all rows keep the same vectors.
+    own = {"pooling", *(f"options.{name}" for name in row.options)}
+    return replace(row, settings={key: value for key, value in settings.items() if key not in own})
