@@ -2,7 +2,7 @@
 
 Each row is a fresh process that learns three classes from six examples and answers one text. "dmin, with torch" is the
 same with scores computed by torch, which is imported for it. "dmin, before" is the commit that DMIN_BEFORE names, in
-a worktree of its own; without it, the last one whose classifier needed torch. Bytes installed are those of the environment
+a worktree of its own; without it, the last one before the light runtime was asked for (version 0.1). Bytes installed are those of the environment
 that the row ran in: the core install, this one with everything, the peers'. Peers are left out where their environment
 (benchmarks/peers.py) is not there.
 
@@ -28,7 +28,7 @@ from benchmarks.peer_environments import ENVIRONMENTS
 
 ROOT = Path(__file__).parent.parent
 ROUNDS, WARM = 7, 200
-BEFORE = os.environ.get("DMIN_BEFORE", "db0edc4")
+BEFORE = os.environ.get("DMIN_BEFORE", "b7f4523")
 EXAMPLES = {
     "refund": ["I want my money back", "give me back what I paid"],
     "parcel": ["where is my order", "has my parcel been sent"],

@@ -10,7 +10,7 @@ from dmin.data import Corpus
 from dmin.errors import DminError
 from dmin.evaluation.bench import Bench
 from dmin.evaluation.raw import RawCell, read_raw
-from dmin.files import write_atomic
+from dmin.files import folder_lock, write_atomic
 from dmin.training import open_corpus
 from reproduce.paper_plan import FOLDER, CellPlan, plan_of
 
@@ -87,7 +87,8 @@ def fill(plans: Sequence[CellPlan], path: Path, *, minutes: float, say: Callable
         except DminError as error:
             say(f"{plan.prepared.job.label}: cannot be filled: {error}")
             continue
-        write({**read(path), plan.identity: cell}, path)  # read again: another process may have added to it
+        with folder_lock(path, shared=False):
+            write({**read(path), plan.identity: cell}, path)  # read again: another process may have added to it
         done += 1
         accuracies = cell.result().accuracies
         say(f"{plan.prepared.job.label}: {100 * sum(accuracies) / len(accuracies):.1f} in {cell.seconds:.0f} s")

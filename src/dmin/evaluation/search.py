@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,10 @@ from dmin.encoder.opening import tunable
 from dmin.errors import ConfigError, DataError
 from dmin.evaluation.protocol import FineTuneScorer, MethodScorer, Scorer, run_episodes
 from dmin.evaluation.statistics import Interval, mean_interval
-from dmin.files import read_json, write_json
+from dmin.files import folder_lock, read_json, write_json
 from dmin.methods import FewShotMethod, FineTunesEncoder, method_class
 from dmin.methods.search_space import SearchSpace
-from dmin.progress import progress
+from dmin.progress import Advance, progress
 from dmin.training import Task, TrainConfig, load_config, open_corpus, open_encoder, prepare_task
 from dmin.training.loop import Loop
 from dmin.training.metrics import MetricLog
@@ -111,22 +111,24 @@ class Trial:
 
 
 class Ledger:
-    """Finished cells in a JSON file, written whole after each cell."""
+    """Finished cells in a JSON file, written whole after each cell; several processes may fill it at once."""
 
     def __init__(self, path: Path, about: dict[str, Any]) -> None:
         self.path, self.about = path, about
-        self.cells: dict[str, CellResult] = {}
-        if not path.is_file():
-            return
-        stored = read_json(path)
+        self.cells: dict[str, CellResult] = self._read()
+
+    def _read(self) -> dict[str, CellResult]:
+        if not self.path.is_file():
+            return {}
+        stored = read_json(self.path)
         if not isinstance(stored, dict) or stored.get("format") != LEDGER_FORMAT:
-            raise DataError(f"{path} is not a ledger of dmin search: choose another --out")
-        if stored.get("search") != about:
-            raise ConfigError(f"{path} holds a search with other settings: give the same, or another --out")
+            raise DataError(f"{self.path} is not a ledger of dmin search: choose another --out")
+        if stored.get("search") != self.about:
+            raise ConfigError(f"{self.path} holds a search with other settings: give the same, or another --out")
         try:
-            self.cells = {key: CellResult(**cell) for key, cell in stored["cells"].items()}
+            return {key: CellResult(**cell) for key, cell in stored["cells"].items()}
         except (KeyError, TypeError, AttributeError) as error:
-            raise DataError(f"{path} is damaged: remove it, or choose another --out") from error
+            raise DataError(f"{self.path} is damaged: remove it, or choose another --out") from error
 
     @staticmethod
     def key(method: str, settings: dict[str, Any], data: str, way: int, shot: int) -> str:
@@ -134,10 +136,13 @@ class Ledger:
         return f"{method} {data} {way}-way {shot}-shot {json.dumps(settings, sort_keys=True)}"
 
     def add(self, key: str, cell: CellResult) -> None:
-        """Keep a cell."""
-        self.cells[key] = cell
-        cells = {name: asdict(found) for name, found in self.cells.items()}
-        write_json(self.path, {"format": LEDGER_FORMAT, "search": self.about, "cells": cells})
+        """Keep a cell, beside those that another process added meanwhile."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with folder_lock(self.path, shared=False):
+            self.cells |= self._read()
+            self.cells[key] = cell
+            cells = {name: asdict(found) for name, found in self.cells.items()}
+            write_json(self.path, {"format": LEDGER_FORMAT, "search": self.about, "cells": cells})
 
 
 class Search:
@@ -167,13 +172,18 @@ class Search:
                 trials: list[Trial] = []
                 for number in range(self.plan.budget(method)):
                     settings = suggest(space, trials, self.plan.seed + number)
-                    trials.append(Trial(settings))
-                    for cell in self.plan.cells:
-                        advance(0, now=f"{method}, trial {number + 1}, {cell[0]} {cell[1]}-way {cell[2]}-shot")
-                        trials[-1].cells.append(self._cell(method, settings, *cell))
-                        advance()
+                    trials.append(self.trial(method, settings, f"{method}, trial {number + 1}", advance))
                 found[method] = trials
         return found
+
+    def trial(self, method: str, settings: dict[str, Any], title: str, advance: Advance) -> Trial:
+        """Measure one combination of settings on every cell of the plan."""
+        done = Trial(settings)
+        for cell in self.plan.cells:
+            advance(0, now=f"{title}, {cell[0]} {cell[1]}-way {cell[2]}-shot")
+            done.cells.append(self._cell(method, settings, *cell))
+            advance()
+        return done
 
     def check(self) -> None:
         """Raise the first mistake of the default trials, before any training."""
@@ -284,17 +294,25 @@ def best(trials: Sequence[Trial], data: str | None = None) -> Trial:
     return max(trials, key=lambda trial: trial.accuracy(data))
 
 
-def report(trials: dict[str, list[Trial]], data: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """For each method what was chosen, over all data and on each set, with accuracies on validation episodes."""
+def report(
+    trials: dict[str, list[Trial]], data: Sequence[str], chosen: Mapping[str, Trial] | None = None
+) -> dict[str, dict[str, Any]]:
+    """For each method what was chosen, over all data and on each set, with accuracies on validation episodes.
+
+    Args:
+        trials: of each method, the default first.
+        data: the sets that were searched.
+        chosen: what a sweep ended with, by method; else the best trial.
+    """
     found = {}
     for method, done in trials.items():
-        chosen = best(done)
-        gain = chosen.gain(done[0])
+        choice = (chosen or {}).get(method) or best(done)
+        gain = choice.gain(done[0])
         found[method] = {
-            "settings": chosen.settings,
-            "changed": {key: value for key, value in chosen.settings.items() if value != done[0].settings[key]},
+            "settings": choice.settings,
+            "changed": {key: value for key, value in choice.settings.items() if value != done[0].settings[key]},
             "trials": len(done),
-            "validation_accuracy": round(chosen.accuracy(), 5),
+            "validation_accuracy": round(choice.accuracy(), 5),
             "default_accuracy": round(done[0].accuracy(), 5),
             "gain": round(gain.mean, 5),
             "gain_ci95": 0.0 if math.isnan(gain.half_width) else round(gain.half_width, 5),

@@ -4,7 +4,7 @@ from dmin.files.arrays import read_arrays, write_arrays
 from dmin.files.atomic import file_digest, sync, write_atomic
 from dmin.files.cells import safe_cell
 from dmin.files.documents import check_document, parse_json, read_document, read_json, short, write_json
-from dmin.files.folder import check_replaceable, new_folder, reading_folder, whole_folder
+from dmin.files.folder import check_replaceable, folder_lock, new_folder, reading_folder, whole_folder
 from dmin.files.manifest import MANIFEST, check_manifest, listed_files, write_manifest
 from dmin.files.names import safe_name
 from dmin.files.paths import home_cache, user_path
@@ -17,6 +17,7 @@ __all__ = [
     "check_manifest",
     "check_replaceable",
     "file_digest",
+    "folder_lock",
     "home_cache",
     "listed_files",
     "new_folder",
