@@ -2,9 +2,9 @@
 
 Each row is a fresh process that learns three classes from six examples and answers one text. "dmin, with torch" is the
 same with scores computed by torch, which is imported for it. "dmin, before" is the commit that DMIN_BEFORE names, in
-a worktree of its own; without it, the last one before the light runtime was asked for (version 0.1). Bytes installed are those of the environment
-that the row ran in: the core install, this one with everything, the peers'. Peers are left out where their environment
-(benchmarks/peers.py) is not there.
+a worktree of its own; without it, the last one before the light runtime (version 0.1). Bytes installed are those of the
+environment that the row ran in: the core install, this one with everything, the peers'. Peers are left out where their
+environment (benchmarks/peers.py) is not there.
 
     python -m benchmarks cold_start
 """

@@ -1,8 +1,8 @@
 """One text per request from 32 clients at once, 66 classes of 5 examples: `dmin serve`, the classifier in one process with
 batches of 32, and a plain FastAPI + sentence-transformers + logistic regression service (`benchmarks/plain_service.py`).
 
-All on the same cores, clients too; every text is new, so that no cache helps. The last lines: processor time of one short
-text on an idle service, with one thread per batch as it is set, and what a change costs.
+All on the same cores, clients too, which are bare sockets; every text is new, so that no cache helps. The last lines:
+processor time of one short text on an idle service, with one thread per batch as it is set, and what a change costs.
 """
 
 from __future__ import annotations
@@ -140,12 +140,13 @@ def _load(service: _Started, path: str, texts: list[str]) -> tuple[float, list[f
     waits: list[float] = []
 
     def client(part: int) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=120)
-        for text in texts[part::CLIENTS]:
-            start = time.perf_counter()
-            _ask(connection, path, text)
-            waits.append(time.perf_counter() - start)
-        connection.close()
+        with socket.create_connection(("127.0.0.1", service.port), timeout=120) as connection:
+            for request in requests[part::CLIENTS]:
+                start = time.perf_counter()
+                _exchange(connection, request)
+                waits.append(time.perf_counter() - start)
+
+    requests = [_request(path, text) for text in texts]
 
     threads = [threading.Thread(target=client, args=(part,)) for part in range(CLIENTS)]
     before, start = _processor_seconds(service.process.pid), time.perf_counter()
@@ -158,12 +159,23 @@ def _load(service: _Started, path: str, texts: list[str]) -> tuple[float, list[f
     return len(texts) / seconds, waits, spent / len(texts)
 
 
-def _ask(connection: http.client.HTTPConnection, path: str, text: str) -> None:
-    body = {"texts": [text]} if path == "/classify" else {"texts": [text], "top_k": 1}
-    connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
-    answer = connection.getresponse()
-    assert answer.status == 200, answer.read()
-    answer.read()
+def _request(path: str, text: str) -> bytes:
+    body = json.dumps({"texts": [text]} if path == "/classify" else {"texts": [text], "top_k": 1}).encode()
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    return f"{head}\r\n\r\n".encode() + body
+
+
+def _exchange(connection: socket.socket, request: bytes) -> None:
+    """Send a request and read its answer whole, with as little work as can be: clients share the cores of the service."""
+    connection.sendall(request)
+    answer = b""
+    while b"\r\n\r\n" not in answer:
+        answer += connection.recv(1 << 16)
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200"), answer
+    length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
+    while len(body) < length:
+        body += connection.recv(1 << 16)
 
 
 def _single(service: _Started) -> dict[str, float]:
@@ -171,10 +183,13 @@ def _single(service: _Started) -> dict[str, float]:
     connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
     waits, changes = [], []
     before = _processor_seconds(service.process.pid)
-    texts = short_texts(50, 77)
+    texts, path = short_texts(50, 77), "/v1/collections/default/classify"
     for text in texts:
         start = time.perf_counter()
-        _ask(connection, "/v1/collections/default/classify", text)
+        connection.request(
+            "POST", path, json.dumps({"texts": [text], "top_k": 1}), {"Content-Type": "application/json"}
+        )
+        assert connection.getresponse().read()
         waits.append(time.perf_counter() - start)
     spent = _processor_seconds(service.process.pid) - before
     for text in short_texts(10, 78):

@@ -11,6 +11,8 @@ import numpy as np
 from dmin.adaptive.namespace import array_namespace, device
 
 Array = Any  # an array of numpy, or a tensor of torch
+# Queries times classes: up to here one thread is as fast as two. Torch's idle threads cost less than OpenBLAS's.
+FEW_ON_TORCH, FEW_ON_NUMPY = 4096, 200_000
 
 
 def as_numpy(array: Array) -> np.ndarray[Any, Any]:
@@ -53,14 +55,15 @@ def all_finite(array: Array) -> bool:
 
 
 @contextmanager
-def computing(array: Array, small: bool = False) -> Iterator[None]:
-    """Compute on such arrays: with torch without gradients and, where there is little to do, on one thread."""
+def computing(array: Array, scores: int = 0) -> Iterator[None]:
+    """Compute so many scores on such arrays: few of them on one thread, with torch without gradients."""
+    from dmin.threads import one_blas_thread, one_thread
+
     if isinstance(array, np.ndarray):
-        yield
+        with one_blas_thread(scores <= FEW_ON_NUMPY):
+            yield
         return
     import torch
 
-    from dmin.threads import one_thread
-
-    with torch.no_grad(), one_thread(small and array.device.type == "cpu"):
+    with torch.no_grad(), one_thread(scores <= FEW_ON_TORCH and array.device.type == "cpu"):
         yield

@@ -28,7 +28,6 @@ from dmin.model.adaptive_head import NAME, AdaptiveSetup, adaptive_setup, knows_
 from dmin.model.calibration import Calibration
 
 QUERY_BLOCK = 128  # queries scored at once; with `knowledge.BLOCK_ROWS` it bounds the memory of a prediction
-FEW_SCORES = 4096  # queries times classes: up to here one thread is as fast as two
 PLAIN_SCALE = 20.0  # of probabilities where nothing was calibrated
 SHIPPED = "dmin-plus"  # the name of the trained head that comes with the package
 
@@ -112,7 +111,7 @@ class Model:
     def cosines(self, query: Array, knowledge: Knowledge, *, keep_base: bool = False) -> Array:
         """Raw similarities [L, classes (+ base classes)]; many queries go part by part, classes block by block."""
         columns = len(knowledge.classes) + (len(self.base_classes) if keep_base else 0)
-        with computing(query, len(query) * columns <= FEW_SCORES):
+        with computing(query, len(query) * columns):
             if self.head is not None:
                 return self.head.cosines(self._rows(query))
             xp = array_namespace(query)
@@ -131,16 +130,17 @@ class Model:
             cosines = self.cosines(query, knowledge, keep_base=keep_base)
         if self.head is None:
             return cosines
-        with computing(query, len(query) * len(knowledge.classes) <= FEW_SCORES):
+        with computing(query, len(query) * len(knowledge.classes)):
             return self.head.scores(self._rows(query), cosines)
 
     def candidates(self, query: Array) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
         """(columns, cosines, deciding scores) of the candidates that the index finds for vectors [L, d]; all [L, k]."""
         if self.head is None or self.index is None:
             raise TypeError("there is no index")
-        rows = as_numpy(self._rows(query))
-        columns = self.index.candidates(rows)
-        return columns, *candidate_scores(self.head, rows, columns)
+        with computing(query):
+            rows = as_numpy(self._rows(query))
+            columns = self.index.candidates(rows)
+            return columns, *candidate_scores(self.head, rows, columns)
 
     def _rows(self, query: Array) -> Array:
         """Vectors [L, d] as the adaptive head compares them."""
@@ -166,7 +166,7 @@ class Model:
 
     def shares(self, entry: ClassSupport, query: Array, name_weight: float) -> tuple[NDArray[Any], list[float]]:
         """Each row's exact part [K] of a class's cosine with one query [1, d], and the cosine without that row."""
-        with computing(query, small=True):
+        with computing(query):
             found = self.scorer.shares(entry.prepared[None, ...], query, entry.weights(name_weight)[None, ...])
             without = [self.without(entry, row, query, name_weight) for row in range(len(entry.texts))]
         if found is None:
@@ -191,7 +191,7 @@ class Model:
         rest = [index for index in range(len(entry.texts)) if index != row]
         if not rest:
             return float("nan")
-        with computing(query, small=True):
+        with computing(query):
             if self.head is not None:
                 return self.head.without(self._rows(query)[0, :], column, row)[0]
             weights = take(entry.weights(name_weight), rest)[None, ...]

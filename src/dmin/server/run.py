@@ -16,6 +16,7 @@ from dmin.server.keys import list_keys
 from dmin.server.observing import log_to_standard_error
 from dmin.server.service import Service
 from dmin.server.settings import DEFAULT_COLLECTION, Settings
+from dmin.threads import one_blas_thread_for_good
 
 _GRACE = 30  # seconds for requests that were accepted before a stop
 
@@ -26,8 +27,9 @@ def run_service(
     say: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; `examples` fill the collection `default` if the store has none."""
-    # Batches have threads of their own; with a tokenizer's threads beside them, most of the time goes into their waiting.
+    # Batches have threads of their own; with those of a tokenizer or of products beside them, much time goes into waiting.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    one_blas_thread_for_good()
     log_to_standard_error()
     database = Database(settings.store)
     database.migrate()
@@ -75,10 +77,16 @@ def _config(service: Service) -> uvicorn.Config:
 
 
 def _socket(settings: Settings) -> socket.socket:
-    """A listening socket; a port that is taken is an error in words."""
+    """A listening socket; a port that is taken is an error in words.
+
+    Unusual: its connections send small packets at once. asyncio sees to that only where a socket names its protocol; else
+    the body of an answer waits 40 ms for the other side to acknowledge the header.
+    """
     try:
-        family, *_, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
-        listening = socket.socket(family, socket.SOCK_STREAM)
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
+        )[0]
+        listening = socket.socket(family, kind, protocol)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
     except OSError as error:
