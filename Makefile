@@ -87,5 +87,5 @@ release-check: $(VENV)/developed
 	$(BIN)/python -m tools.release_check
 
 clean:
-	rm -rf $(VENV) .venv-peers .venv-peers-fastfit .venv-peers-bertopic site dist runs/demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-peers .venv-peers-fastfit .venv-peers-bertopic .venv-peers-fastembed site dist runs/demo .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -56,6 +56,7 @@ class Environment:
 ENVIRONMENTS = {
     "peers": Environment(".venv-peers", "peers.txt", "DMIN_PEERS"),
     "bertopic": Environment(".venv-peers-bertopic", "peers-bertopic.txt", "DMIN_PEERS_BERTOPIC"),
+    "fastembed": Environment(".venv-peers-fastembed", "peers-fastembed.txt", "DMIN_PEERS_FASTEMBED"),
     "fastfit": Environment(".venv-peers-fastfit", "peers-fastfit.txt", "DMIN_PEERS_FASTFIT"),
 }
 
