@@ -5,7 +5,7 @@ A row is one example of a class, or its name where that takes part. Classes of l
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dmin.classifier.arrays import Array, computing, like, padded, take
+from dmin.classifier.layered import Layered
 from dmin.classifier.scorers import Scorer
 
 # Sizes that classes are padded to, and how many rows are scored at once: few enough that all tensors of a routing iteration
@@ -96,10 +97,15 @@ class Knowledge:
         """The width of its vectors, if it has any."""
         return self.classes[0].vectors.shape[1] if self.classes else None
 
+    @cached_property
+    def example_count(self) -> int:
+        """Examples of all classes."""
+        return sum(len(entry.examples) for entry in self.classes)
+
     @property
     def mean_size(self) -> float:
         """Examples per class, on average."""
-        return sum(len(entry.examples) for entry in self.classes) / max(1, len(self.classes))
+        return self.example_count / max(1, len(self.classes))
 
     @cached_property
     def labels(self) -> list[Hashable]:
@@ -107,14 +113,14 @@ class Knowledge:
         return [entry.label for entry in self.classes]
 
     @cached_property
-    def by_label(self) -> Mapping[Hashable, ClassSupport]:
+    def by_label(self) -> Layered[Hashable, ClassSupport]:
         """Classes by label."""
-        return {entry.label: entry for entry in self.classes}
+        return Layered({entry.label: entry for entry in self.classes})
 
     @cached_property
-    def owners(self) -> Mapping[str, Hashable]:
+    def owners(self) -> Layered[str, Hashable]:
         """The class of each example, the last one where there are several."""
-        return {text: entry.label for entry in self.classes for text in entry.examples}
+        return Layered({text: entry.label for entry in self.classes for text in entry.examples})
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
@@ -156,13 +162,13 @@ class Knowledge:
             kept = [new.pop(entry.label, entry) for entry in self.classes]
             return replace(self, classes=(*kept, *new.values()), earlier=earlier)
         found = replace(self, classes=(*self.classes, *new.values()), earlier=earlier)
-        found.__dict__["by_label"] = {
-            **self.by_label,
-            **new,
-        }  # (to make it again is slow with many thousands of classes)
+        # What is known already is carried over: to make it again is slow with many thousands of classes.
+        found.__dict__["by_label"] = self.by_label.extended(new)
+        if "example_count" in self.__dict__:
+            found.__dict__["example_count"] = self.example_count + sum(len(entry.examples) for entry in new.values())
         if "owners" in self.__dict__:
             added = {text: entry.label for entry in new.values() for text in entry.examples}
-            found.__dict__["owners"] = {**added, **self.owners}
+            found.__dict__["owners"] = self.owners.extended(added)
         return found
 
     def without(self, label: Hashable) -> Knowledge:

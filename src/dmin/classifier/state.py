@@ -91,9 +91,14 @@ class State:
         """The labels in the order of the columns: own classes, then kept base classes."""
         return [*self.knowledge.labels, *self.base_classes]
 
+    @property
+    def class_count(self) -> int:
+        """How many columns there are: own classes and kept base classes."""
+        return len(self.knowledge.classes) + len(self.base_classes)
+
     def check_ready(self) -> Self:
         """Raise an error that says what is missing before a text can be answered."""
-        count = len(self.knowledge.classes) + len(self.base_classes)
+        count = self.class_count
         if not count:
             raise not_fitted("the classifier knows no class yet: call fit, or add_class")
         if count < 2 and self.settings.reject is None and not self.settings.keep_base:
@@ -138,7 +143,7 @@ class State:
         calibration, head = self.model.calibration, self.model.head
         if head is not None and head.dual is None and self.model.setup is not None:
             calibration = self.model.setup.cosine_calibration
-        return calibration.scale(len(self.labels), self.knowledge.mean_size) if calibration else PLAIN_SCALE
+        return calibration.scale(self.class_count, self.knowledge.mean_size) if calibration else PLAIN_SCALE
 
     def probabilities(self, scores: FloatArray) -> NDArray[np.float64]:
         """Probabilities of the classes, [L, C], from deciding scores."""
