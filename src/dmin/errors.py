@@ -80,6 +80,12 @@ def without_long_words(text: str) -> str:
     return _LONG_WORD.sub(lambda word: f"{word[0][:100]} ... {word[0][-50:]}", text)
 
 
+def counted(number: int, noun: str) -> str:
+    """ "1 example", "2 examples", "3 classes"."""
+    plural = "classes" if noun == "class" else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"
+
+
 def printable(value: object, keep: str = "") -> str:
     """A label or text as it may be printed: control characters are written as escapes, except those in `keep`.
 

@@ -224,9 +224,9 @@ def test_of_a_large_pile_a_sample_is_used(classifier: FewShotClassifier, monkeyp
 def test_what_the_encoder_cannot_read_is_warned_about_once_and_refused_under_auto(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dmin.classifier.state._WARNED", set())
+    monkeypatch.setattr("dmin.encoder.readable._WARNED", set())
     classifier = FewShotClassifier(reject="auto", unknown_label="?").fit(EXAMPLES)
-    with pytest.warns(UserWarning, match="the encoder 'bge-small' cannot read 1 of 2 texts"):
+    with pytest.warns(UserWarning, match="the encoder 'bge-small' cannot read texts like"):
         answers = classifier.answer([text, "I want my money back"])
     assert [found.refused for found in answers] == [True, False] and answers[0].label == "?"
     with warnings.catch_warnings():

@@ -204,12 +204,32 @@ def test_unlabelled_texts_are_learned_unless_switched_off(
     assert bool(learned) == calls and set(learned) <= set(TEXTS)
 
 
-def test_the_beginning_of_a_name_is_enough(pile: Path, known: Path, tmp_path: Path, keyboard: int) -> None:
-    os.write(keyboard, b"nAP\nn\nncar\nq")
+def test_the_beginning_of_a_name_is_asked_about(
+    pile: Path, known: Path, tmp_path: Path, keyboard: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.write(keyboard, b"nAP\n1\nn\nncar\nnap\n\nq")  # the third: neither apple nor a new class, so asked again
     assert label(pile, tmp_path / "o", "--examples", str(known)) == 0
     examples = read_corpus(tmp_path / "o" / "examples.yaml").examples
     assert {name: len(texts) for name, texts in examples.items()} == {"apple": 3, "car": 3}
     assert known.read_text().count("- ") == 4  # the examples file is never written
+    assert "1 apple" in (output := capsys.readouterr().out) and "2 AP, a new class" in output
+
+
+def test_a_name_that_begins_a_known_one_can_be_a_class_of_its_own(
+    pile: Path, known: Path, tmp_path: Path, keyboard: int
+) -> None:
+    os.write(keyboard, b"nap\n2\nq")
+    assert label(pile, tmp_path / "o", "--examples", str(known)) == 0
+    assert "ap" in read_corpus(tmp_path / "o" / "examples.yaml").examples
+
+
+def test_a_file_in_the_place_of_the_folder_is_said(
+    pile: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "o").write_text("mine")
+    assert label(pile, tmp_path / "o") == 2
+    assert "is a file: the session needs a folder of its own" in capsys.readouterr().err
+    assert (tmp_path / "o").read_text() == "mine"
 
 
 def test_a_bad_name_is_asked_again(
@@ -286,7 +306,7 @@ def test_the_tutorial_goes_from_a_file_to_a_saved_classifier(
     rows = (root / "examples" / "pile" / "mails.csv").read_text(encoding="utf-8").splitlines(keepends=True)
     Path("mails.csv").write_text("".join(rows[:61]), encoding="utf-8")
     Path("new-mails.csv").write_text("".join([rows[0], *rows[61:101]]), encoding="utf-8")
-    keys = "".join(f"n\nclass {number % 4}\n" for number in range(12))
+    keys = "".join(f"n\n{('refund', 'parcel', 'hours', 'login')[number % 4]}\n" for number in range(12))
     monkeypatch.setattr("sys.stdin", io.StringIO(keys + "q\n"))
     for command in commands:
         assert run(command) == 0, capsys.readouterr().err

@@ -45,6 +45,69 @@ def test_the_answers_are_those_of_the_classifier(shared: Live) -> None:
         assert [row["label"] for row in one["top"]] == [label for label, _ in other.top]
 
 
+def test_cosines_of_the_ranked_classes_are_cosines_whatever_decides(live: Live) -> None:
+    """The default head decides by a logit plus a cosine; what the API calls a cosine is one."""
+    from dmin import FewShotClassifier
+
+    classifier = FewShotClassifier(reject="auto").fit(CLASSES)
+    answer = classifier.answer(["a pear and a plum"], 3)[0]
+    assert [one.label for one in answer.likely] == [label for label, _ in answer.top]
+    assert all(-1 <= one.cosine <= 1 for one in answer.likely)
+    assert answer.likely[0].cosine == answer.score and answer.likely[0].decision == answer.decision != answer.score
+    whole = classifier.predict_proba(["a pear and a plum"])[0]
+    assert sorted((one.probability for one in answer.likely), reverse=True) == sorted(whole, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("content", "headers", "said"),
+    [
+        (b'{"texts": ["a"', {}, "The body is not JSON: "),
+        (b'{"texts": "a"}', {}, 'body.texts: must be a list, also of one: ["..."]'),
+        (b'{"texts": ["a"]}', {"Content-Type": "text/plain"}, "send the header Content-Type: application/json"),
+        (b'{"text": ["a"]}', {}, "body.texts: is missing; body.text: is no field of this request"),
+    ],
+)
+def test_a_request_that_is_wrong_is_told_what_to_change(
+    shared: Live, content: bytes, headers: dict[str, str], said: str
+) -> None:
+    answer = shared.http.post(
+        f"{AT}/classify", content=content, headers={"Content-Type": "application/json", **headers}
+    )
+    assert answer.status_code in (400, 422) and said in answer.json()["detail"]
+
+
+def test_what_is_not_there_is_told_where_to_look(shared: Live) -> None:
+    asked = {"texts": ["a"]}
+    assert "GET /v1/collections lists" in shared.http.post("/v1/collections/nope/classify", json=asked).json()["detail"]
+    assert "classes lists them" in shared.http.get(f"{AT}/classes/nope").json()["detail"]
+    assert "/docs" in shared.http.get("/v1/nothing").json()["detail"]
+    assert "only POST" in shared.http.get(f"{AT}/classify").json()["detail"]
+    known = shared.http.get("/v1/collections", headers={"Authorization": "Bearer nope"})
+    assert known.status_code == 401 and "leave the header Authorization out" in known.json()["detail"]
+
+
+def test_what_a_service_began_with_is_not_undone(live: Live) -> None:
+    from dmin.server.run import fill
+
+    live.http.delete(AT)
+    assert "imported" in fill(live.service, CLASSES)
+    live.http.post(f"{AT}/classes/fruit/examples", json={"examples": ["a quince"]})
+    assert live.http.post(f"{AT}/undo").status_code == 200
+    assert live.http.post(f"{AT}/undo").status_code == 409
+    said = fill(live.service, CLASSES)
+    assert "has 3 classes in 'default' already" in said and "--store NEW" in said
+
+
+def test_an_empty_default_collection_is_filled_again(live: Live) -> None:
+    from dmin.server.run import fill
+
+    live.http.delete(AT)
+    live.http.post("/v1/collections", json={"name": "default"})  # as the page does when there is none
+    assert "imported 9 examples in 3 classes" in fill(live.service, CLASSES)
+    assert live.http.post(f"{AT}/undo").status_code == 409
+    assert len(live.http.get(f"{AT}/classes").json()["classes"]) == 3
+
+
 def test_explanations_add_up_to_the_score(shared: Live) -> None:
     answer = shared.http.post(f"{AT}/classify", json={"texts": ["song drum"], "explain": True}).json()["answers"][0]
     reason = answer["explanation"]

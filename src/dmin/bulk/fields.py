@@ -28,7 +28,10 @@ def answer_fields(
             "probability": round(found.probability, 4),
         }
         if top_k > 1:
-            line["top_k"] = [{"label": str(name), "score": round(score, 4)} for name, score in found.top]
+            line["top_k"] = [
+                {"label": str(one.label), "score": round(one.cosine, 4), "probability": round(one.probability, 4)}
+                for one in found.likely
+            ]
         if explain:
             shares = explain_text(state, text).examples[:3]
             line["because"] = [{"share": _rounded(share.share), "text": share.text} for share in shares]

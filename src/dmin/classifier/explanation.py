@@ -24,6 +24,16 @@ NOTHING = 1e-5  # a share that is rounding
 
 
 @dataclass(frozen=True)
+class Likely:
+    """One of the most likely classes of a text."""
+
+    label: Any
+    cosine: float  # what refusal goes by
+    probability: float
+    decision: float  # the deciding score, as in `decision_function`
+
+
+@dataclass(frozen=True)
 class Answer:
     """The answer to one text."""
 
@@ -31,13 +41,18 @@ class Answer:
     score: float  # cosine of the nearest class, which refusal goes by
     probability: float  # of the nearest class
     refused: bool
-    top: tuple[tuple[Any, float], ...]  # the most likely classes with their deciding scores, best first
+    likely: tuple[Likely, ...]  # the most likely classes, best first
     stage: int | None = None  # of a cascade, which answered: 1 (static) or 2; None where there is one stage
+
+    @property
+    def top(self) -> tuple[tuple[Any, float], ...]:
+        """The most likely classes with their deciding scores, best first."""
+        return tuple((found.label, found.decision) for found in self.likely)
 
     @property
     def decision(self) -> float:
         """The deciding score of the nearest class, as in `decision_function`."""
-        return self.top[0][1]
+        return self.likely[0].decision
 
 
 @dataclass(frozen=True)
@@ -142,12 +157,12 @@ def answer_texts(state: State, X: Sequence[Any], k: int = 1) -> list[Answer]:  #
     unreadable = state.unreadable(X) & (state.settings.reject == "auto")
     answers = []
     for text, columns in enumerate(order):
-        best = columns[0]
-        top = tuple((labels[column], float(scores[text, column])) for column in columns)
-        refused = bool(cosines[text, best] < limits[best]) or bool(unreadable[text])
-        label = state.refused_label if refused else labels[best]
-        stage = _stage(state, bool(by_first[text]))
-        answers.append(Answer(label, float(cosines[text, best]), float(probabilities[text, best]), refused, top, stage))
+        likely = tuple(
+            Likely(labels[at], float(cosines[text, at]), float(probabilities[text, at]), float(scores[text, at]))
+            for at in columns
+        )
+        refused = bool(cosines[text, columns[0]] < limits[columns[0]]) or bool(unreadable[text])
+        answers.append(_answer(state, likely, refused, _stage(state, bool(by_first[text]))))
     return answers
 
 
@@ -160,17 +175,26 @@ def _answer_candidates(state: State, X: Sequence[Any], k: int) -> list[Answer]: 
     unreadable = state.unreadable(X) & (state.settings.reject == "auto")
     entries, answers = state.knowledge.classes, []
     for text, places in enumerate(order):
-        best = places[0]
-        top = tuple(
-            (entries[columns[text, place]].label, float(scores[text, place]))
-            for place in places
-            if columns[text, place] >= 0
+        own = columns[text]
+        likely = tuple(
+            Likely(
+                entries[own[at]].label,
+                float(cosines[text, at]),
+                float(probabilities[text, at]),
+                float(scores[text, at]),
+            )
+            for at in places
+            if own[at] >= 0
         )
-        below = limits is not None and bool(cosines[text, best] < limits[columns[text, best]])
-        refused = below or bool(unreadable[text])
-        label = state.refused_label if refused else top[0][0]
-        answers.append(Answer(label, float(cosines[text, best]), float(probabilities[text, best]), refused, top))
+        below = limits is not None and bool(cosines[text, places[0]] < limits[own[places[0]]])
+        answers.append(_answer(state, likely, below or bool(unreadable[text])))
     return answers
+
+
+def _answer(state: State, likely: tuple[Likely, ...], refused: bool, stage: int | None = None) -> Answer:
+    best = likely[0]
+    label = state.refused_label if refused else best.label
+    return Answer(label, best.cosine, best.probability, refused, likely, stage)
 
 
 def explain_text(state: State, text: Any) -> Explanation:

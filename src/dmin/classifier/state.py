@@ -27,11 +27,9 @@ from dmin.classifier.refusal import Reject, check_reject, column_limits, find_th
 from dmin.classifier.scorers import head_digest
 from dmin.classifier.scoring import PLAIN_SCALE, Model, open_model
 from dmin.classifier.settings import Settings
-from dmin.encoder import UNREADABLE, FloatArray
+from dmin.encoder import FloatArray, cannot_read
 from dmin.encoder.text_encoder import check_texts
 from dmin.errors import ConfigError, DataError, ModelError
-
-_WARNED: set[str] = set()  # encoders whose limits a warning told of
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,17 +177,7 @@ class State:
         encoder = self.model.encoder
         if encoder is None or self.settings.precomputed:
             return np.zeros(len(X) if hasattr(X, "__len__") else len(np.asarray(X)), dtype=bool)
-        texts = list(X)
-        found = np.array(encoder.unreadable(texts) if texts else [], dtype=float) >= UNREADABLE
-        if found.any() and encoder.name not in _WARNED:
-            _WARNED.add(encoder.name)
-            text = texts[int(found.argmax())]
-            warnings.warn(
-                f"the encoder {encoder.name!r} cannot read {int(found.sum())} of {len(texts)} texts, like {text[:40]!r}: "
-                'answers to them mean little; use another encoder (encoder="...") for other scripts. Said once',
-                stacklevel=4,
-            )
-        return found
+        return cannot_read(encoder, list(X))
 
     @property
     def refused_label(self) -> Any:

@@ -12,7 +12,7 @@ import typer
 from dmin.cli import options
 from dmin.cli.common import echo, plain_warnings
 from dmin.cli.suggest import shown, tell_notes
-from dmin.errors import ConfigError, DataError, nearest_name
+from dmin.errors import ConfigError, DataError, counted, nearest_name
 
 if TYPE_CHECKING:
     from dmin.labelling import Question, Session
@@ -117,8 +117,10 @@ def _act(session: Session, question: Question, key: str) -> bool:
         return True
     if key == "c":
         for name, texts in session.examples.items():
-            echo(f"  {len(texts)}\t{shown(name)}")
+            echo(f"  {shown(name)}: {counted(len(texts), 'example')}")
         return False
+    if key.isdecimal():
+        echo(f"  there is no class {key} here; n takes a name")
     echo(f"  {HELP}")
     return False
 
@@ -145,23 +147,33 @@ def _tell(session: Session, name: str) -> None:
 
 
 def _ask_name(known: list[str]) -> str | None:
-    """Read the name of a class; the beginning of a known name is enough, a near miss is asked about."""
-    echo("  class: ", nl=False)
+    """Read the name of a class; where it is like known ones, ask which of them is meant, or whether it is a new one."""
+    name = _ask("  class: ")
+    if not name or name in known:
+        return name or None
+    same = [other for other in known if other.lower() == name.lower()]
+    if same:
+        return same[0]
+    like = [other for other in known if other.lower().startswith(name.lower())][: CHOICES - 1]
+    near = nearest_name(name, known)
+    if near is not None and near not in like:
+        like.append(near)
+    if not like:
+        return name
+    for number, other in enumerate(like, 1):
+        echo(f"  {number} {shown(other)}")
+    echo(f"  {len(like) + 1} {shown(name)}, a new class")
+    answer = _ask("  which (Enter: none of them): ")
+    choices = [*like, name]
+    return choices[int(answer) - 1] if answer.isdecimal() and 1 <= int(answer) <= len(choices) else None
+
+
+def _ask(prompt: str) -> str:
+    echo(prompt, nl=False)
     line = sys.stdin.readline()
     if not line:
         raise EOFError
-    name = line.strip()
-    if not name:
-        return None
-    if name in known:
-        return name
-    beginning = [other for other in known if other.lower().startswith(name.lower())]
-    if len(beginning) == 1:
-        return beginning[0]
-    near = nearest_name(name, known)
-    if near is not None and near.lower() == name.lower():
-        return near
-    return name
+    return line.strip()
 
 
 def _finish(session: Session, out: Path) -> None:

@@ -134,21 +134,21 @@ def _delimited(path: Path, encoding: str) -> Iterator[Row]:
         rows = csv.reader(lines, delimiter=delimiter, strict=True)
         columns: list[str] | None = None
         before = 0
-        for cells in _cells(rows, path):
+        for number, cells in enumerate(_cells(rows, path), 1):  # as a spreadsheet counts, the header first
             first, before = before + 1, rows.line_num
             lines_read = f" (lines {first} to {before}: is a quote missing?)" if before > first else ""
             if isinstance(cells, BadRow):
                 if columns is None:
                     raise DataError(f"{path}, line {before}: {cells.reason}")
-                yield before, BadRow(cells.reason + lines_read)
+                yield number, BadRow(cells.reason + lines_read)
             elif not cells:
                 continue  # a blank line
             elif columns is None:
                 columns = _columns(path, cells)
             elif len(cells) != len(columns):
-                yield before, BadRow(f"{len(cells)} columns, not {len(columns)} like the header{lines_read}")
+                yield number, BadRow(f"{len(cells)} columns, not {len(columns)} like the header{lines_read}")
             else:
-                yield _row(before, dict(zip(columns, cells, strict=True)))
+                yield _row(number, dict(zip(columns, cells, strict=True)))
 
 
 def _cells(rows: Any, path: Path) -> Iterator[list[str] | BadRow]:

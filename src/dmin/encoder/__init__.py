@@ -12,7 +12,7 @@ from dmin.encoder.cache import VectorCache
 from dmin.encoder.joined import JoinedEncoder
 from dmin.encoder.onnx_encoder import OnnxEncoder
 from dmin.encoder.opening import open_encoder
-from dmin.encoder.readable import UNREADABLE
+from dmin.encoder.readable import UNREADABLE, cannot_read
 from dmin.encoder.static import StaticEncoder
 from dmin.encoder.text_encoder import FloatArray, TextEncoder
 
@@ -31,6 +31,7 @@ __all__ = [
     "TextEncoder",
     "TokenBatch",
     "VectorCache",
+    "cannot_read",
     "choose_device",
     "open_encoder",
 ]

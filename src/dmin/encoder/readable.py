@@ -8,15 +8,22 @@ token. Languages in Latin letters cannot be told from English in this way.
 from __future__ import annotations
 
 import unicodedata
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from dmin.encoder.text_encoder import TextEncoder
 
 # From this part of unreadable words on, a text counts as one that the encoder cannot read.
 UNREADABLE = 0.5
 # A vocabulary with a larger part of tokens in other scripts is made for them: there, single characters are words.
 OTHER_SCRIPTS = 0.2
+_WARNED: set[str] = set()  # encoders whose limits a warning told of
 _MARKS = ("##", "▁", "Ġ")  # of pieces that continue a word, or begin one
 
 
@@ -54,6 +61,21 @@ class Reader:
                 foreign[word] += not self.knows_scripts and any(map(_is_foreign, _letters(token)))
         lost = sum(word in unknown or 2 * foreign[word] > count for word, count in pieces.items())
         return lost / len(pieces) if pieces else 0.0
+
+
+def cannot_read(encoder: TextEncoder, texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which texts an encoder cannot read [n]; warns of them, once per encoder, with the way out."""
+    found = np.array(encoder.unreadable(texts) if texts else [], dtype=float) >= UNREADABLE
+    if found.any() and encoder.name not in _WARNED:
+        _WARNED.add(encoder.name)
+        text = texts[int(found.argmax())]
+        warnings.warn(
+            f"the encoder {encoder.name!r} cannot read texts like {text[:40]!r}, so what is said about them means little: "
+            "it knows no words of their script. Give a multilingual encoder: encoder=... in Python, --encoder for commands "
+            "(docs/how-to/encoders.md). Said once",
+            stacklevel=5,
+        )
+    return found
 
 
 def _letters(token: str) -> str:

@@ -38,6 +38,8 @@ class Journal:
         header = {
             "format": FORMAT, "version": VERSION, "digest": pile.digest, "texts": pile.total, "first": pile.texts[0],
         }  # fmt: skip
+        if path.parent.exists() and not path.parent.is_dir():
+            raise StorageError(f"{path.parent} is a file: the session needs a folder of its own, give another --out")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             # Binary, and read and written by one handle: the lock belongs to it.
@@ -116,7 +118,10 @@ class Journal:
             what = f"its pile begins with {was!r}, this one with {now!r}"
         else:
             what = f"both have {expected['texts']} texts and the same first one, but others differ"
-        raise DataError(f"{self.path} is a session of another pile: {what}; give that pile, or another --out")
+        raise DataError(
+            f"{self.path} is a session of another pile: {what}; give that pile, or go on from "
+            f"its answers: --examples {self.path.with_name('examples.yaml')} --out NEW"
+        )
 
     def _parse(self, number: int, line: str) -> dict[str, Any]:
         try:

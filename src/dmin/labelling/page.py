@@ -11,6 +11,7 @@ import numpy as np
 import yaml
 
 from dmin.errors import DataError
+from dmin.files import safe_cell
 from dmin.labelling.discovery import Discovery, Grain
 from dmin.labelling.vectors import FloatArray
 from dmin.report import Dot, Report, Theme
@@ -43,7 +44,8 @@ def themes_csv(found: Discovery, rows: Sequence[int]) -> str:
     writer = csv.writer(content, lineterminator="\n")
     writer.writerow(["row", "text", *(grain.name for grain in found.grains)])
     for place in found.looked_at:
-        writer.writerow([rows[place], found.texts[place], *(theme_of.get(place, "") for theme_of in names)])
+        cells = (found.texts[place], *(theme_of.get(place, "") for theme_of in names))
+        writer.writerow([rows[place], *map(safe_cell, cells)])
     return content.getvalue()
 
 

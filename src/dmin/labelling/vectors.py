@@ -11,6 +11,7 @@ from dmin.errors import DataError
 from dmin.progress import progress
 
 FloatArray = np.ndarray[Any, np.dtype[np.float32]]
+LOOKED_AT = 2000  # texts among which those are sought that the encoder cannot read
 BLOCK = 8192  # texts encoded, and written to the cache, at once: a stop loses at most one block
 
 
@@ -34,7 +35,7 @@ def encode_pile(texts: Sequence[str], classifier: Any = None) -> FloatArray:
         raise DataError("the classifier takes vectors in place of texts: give the pile's as vectors=")
     if callable(own):
         return checked(own(list(texts)), len(texts))
-    from dmin.encoder import VectorCache
+    from dmin.encoder import VectorCache, cannot_read
 
     encoder, cache = opened_encoder(classifier), VectorCache()
     vectors = np.empty((len(texts), encoder.width), np.float32)  # [n, d]
@@ -43,6 +44,7 @@ def encode_pile(texts: Sequence[str], classifier: Any = None) -> FloatArray:
             block = texts[start : start + BLOCK]
             vectors[start : start + len(block)] = cache.encode(encoder, block)
             advance(len(block))
+    cannot_read(encoder, list(texts[:LOOKED_AT]))
     return vectors
 
 

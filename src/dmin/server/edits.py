@@ -6,18 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import func, select
 
+from dmin.errors import counted
 from dmin.server import queries
 from dmin.server.draft import Draft
 from dmin.server.problems import Problem
 from dmin.server.schemas import CollectionContent, CollectionPatch, ExamplePatch, NewCollection
 from dmin.server.store import Edit
 from dmin.server.tables import collections
-
-
-def counted(number: int, noun: str) -> str:
-    """ "1 example", "2 examples", "3 classes"."""
-    plural = "classes" if noun == "class" else f"{noun}s"
-    return f"{number} {noun if number == 1 else plural}"
 
 
 def create_collection(new: NewCollection) -> Edit:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from dmin.classifier.explanation import Answer
 from dmin.errors import DminError, one_line
 from dmin.server import queries, schemas
 from dmin.server.database import Database
@@ -128,15 +129,7 @@ class Engine:
     def classify(self, fitted: Fitted, texts: Sequence[str], top_k: int) -> list[schemas.AnswerToText]:
         """The answers to texts, encoded together."""
         classifier = fitted.ready()
-        found = classifier.answer(list(texts), top_k)
-        if top_k == 1:
-            return [_answer(item, [item.probability]) for item in found]
-        columns = {label: column for column, label in enumerate(classifier.classes_.tolist())}
-        probabilities = classifier.predict_proba(list(texts))  # [n, C]
-        return [
-            _answer(item, [float(row[columns[label]]) for label, _ in item.top])
-            for item, row in zip(found, probabilities, strict=True)
-        ]
+        return [_answer(found) for found in classifier.answer(list(texts), top_k)]
 
     def explain(self, fitted: Fitted, text: str) -> schemas.Reason:
         """The examples that decided."""
@@ -174,10 +167,10 @@ def use_one_thread() -> None:
         torch.set_num_threads(1)
 
 
-def _answer(found: Any, probabilities: Sequence[float]) -> schemas.AnswerToText:
+def _answer(found: Answer) -> schemas.AnswerToText:
     top = [
-        schemas.Ranked(label=str(label), probability=_clean(probability), cosine=_clean(cosine))
-        for (label, cosine), probability in zip(found.top, probabilities, strict=True)
+        schemas.Ranked(label=str(one.label), probability=_clean(one.probability), cosine=_clean(one.cosine))
+        for one in found.likely
     ]
     return schemas.AnswerToText(
         label=None if found.refused else str(found.label),

@@ -64,21 +64,24 @@ def install(app: FastAPI) -> None:
         return error.response()
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         found = [_field(item) for item in error.errors()[:20]]
         malformed = any(item.get("type") == "json_invalid" for item in error.errors())
-        first = found[0] if found else {"where": "body", "what": "cannot be read"}
         return Problem(
             400 if malformed else 422,
             "malformed" if malformed else "invalid",
-            f"{first['where']}: {first['what']}",
+            _not_json(request, error) or "; ".join(f"{item['where']}: {item['what']}" for item in found[:3]),
             errors=found,
         ).response()
 
     @app.exception_handler(HTTPException)
     async def http(_: Request, error: HTTPException) -> JSONResponse:
         kinds = {404: "not-found", 405: "method-not-allowed", 400: "malformed", 413: "too-large"}
-        details = {404: "There is nothing at this address.", 405: "This address does not take this method."}
+        allowed = (error.headers or {}).get("Allow", "")
+        details = {
+            404: "There is nothing at this address; /docs lists all of them.",
+            405: f"This address does not take this method{f', only {allowed}' if allowed else ''}; /docs lists them all.",
+        }
         detail = details.get(error.status_code, one_line(str(error.detail)))
         headers = dict(error.headers or {})
         return Problem(error.status_code, kinds.get(error.status_code, "http"), detail, headers).response()
@@ -99,4 +102,26 @@ def install(app: FastAPI) -> None:
 def _field(item: Any) -> dict[str, str]:
     """One finding of pydantic in words, without quoting what was sent."""
     where = ".".join(str(part) for part in item.get("loc", ()))
-    return {"where": where or "body", "what": one_line(str(item.get("msg", "is not valid")))}
+    what = _WORDS.get(str(item.get("type"))) or one_line(str(item.get("msg", "is not valid")))
+    return {"where": where or "body", "what": what}
+
+
+# What pydantic says of the commonest mistakes, in words that say what to do.
+_WORDS = {
+    "missing": "is missing",
+    "extra_forbidden": "is no field of this request",
+    "list_type": 'must be a list, also of one: ["..."]',
+    "string_type": "must be a text in quotes",
+}
+
+
+def _not_json(request: Request, error: RequestValidationError) -> str | None:
+    """What to do where the body was not read as JSON; None where it was."""
+    kinds = {item.get("type"): item for item in error.errors() if tuple(item.get("loc", ()))[:1] == ("body",)}
+    if "json_invalid" in kinds:
+        item = kinds["json_invalid"]
+        reason, place = item.get("ctx", {}).get("error", "cannot be read"), item["loc"][-1]
+        return f"The body is not JSON: {one_line(str(reason))}, at character {place}."
+    if "model_attributes_type" in kinds and "json" not in request.headers.get("content-type", ""):
+        return "The body was not read as JSON: send the header Content-Type: application/json."
+    return None

@@ -21,6 +21,8 @@ from dmin.server.schemas import (
 )  # fmt: skip
 from dmin.server.tables import changes, classes, collections, examples
 
+SERVICE = "dmin serve"  # who made the changes with which a service began
+
 
 @dataclass(frozen=True)
 class Content:
@@ -35,13 +37,13 @@ class Content:
 
 def no_such_collection(name: str, known: Sequence[str] = ()) -> Problem:
     """The 404 problem of a collection."""
-    listed = f" There are: {', '.join(known[:10])}." if known else ""
-    return Problem(404, "no-such-collection", f"There is no collection {name!r}.{listed}")
+    listed = f"There are: {', '.join(known[:10])}." if known else "GET /v1/collections lists them; PUT makes one."
+    return Problem(404, "no-such-collection", f"There is no collection {name!r}. {listed}")
 
 
 def no_such_class(label: str) -> Problem:
     """The 404 problem of a class."""
-    return Problem(404, "no-such-class", f"The collection has no class {label!r}.")
+    return Problem(404, "no-such-class", f"The collection has no class {label!r}: GET .../classes lists them.")
 
 
 def collection_row(connection: Connection, name: str, *, lock: bool = False) -> Any:
@@ -172,11 +174,12 @@ def history(connection: Connection, name: str, most: int, after: int = 0) -> His
 
 
 def last_undoable(connection: Connection, name: str) -> Any:
-    """The last change that was neither undone nor is an undo itself."""
+    """The last change that was neither undone nor is an undo itself; None where it is what the service began with."""
     query = (
         select(changes)
         .where(changes.c.collection == name, changes.c.undoes.is_(None), changes.c.undone.is_(False))
         .order_by(changes.c.id.desc())
         .limit(1)
     )
-    return connection.execute(query).first()
+    last = connection.execute(query).first()
+    return None if last is None or last.who == SERVICE else last

@@ -56,12 +56,17 @@ def check_public(settings: Settings, database: Database) -> None:
 
 
 def fill(service: Service, examples: Mapping[str, Sequence[str]]) -> str:
-    """Put examples into the collection `default` unless it is there; says what was done."""
+    """Put examples into the collection `default` unless it has classes; says what was done."""
     with service.database.reading() as connection:
-        if queries.collection_row(connection, DEFAULT_COLLECTION) is not None:
-            return f"the store has a collection {DEFAULT_COLLECTION!r} already: --examples was left out"
+        known = queries.content(connection, DEFAULT_COLLECTION)
+    if known is not None and known.examples:
+        return (
+            f"the store {service.settings.store} has {len(known.examples)} classes in {DEFAULT_COLLECTION!r} already: the "
+            "examples were not imported; --store NEW begins another store"
+        )
     edit = edits.import_examples(examples, {})
-    return f"{service.store.change(DEFAULT_COLLECTION, edit, 'dmin serve').body['summary']} into {DEFAULT_COLLECTION!r}"
+    done = service.store.change(DEFAULT_COLLECTION, edit, queries.SERVICE)
+    return f"{done.body['summary']} into {DEFAULT_COLLECTION!r}"
 
 
 def _config(service: Service) -> uvicorn.Config:

@@ -32,6 +32,9 @@ HEADERS = {
 _KEPT = re.compile("%(2F|2f|25)")
 _UPLOADS = ("/import", "/evaluate", "/suggest", "/map")
 
+UNKNOWN_KEY = "The key is not known: `dmin serve keys list` shows those of the store."
+NO_KEYS = "The key is not known; this service needs none: leave the header Authorization out."
+
 
 @dataclass(frozen=True)
 class Caller:
@@ -72,7 +75,7 @@ class Gate:
             return self._counted(Caller("local", "admin"))
         key = self._ring.find(secret.strip()) if scheme.lower() == "bearer" else None
         if key is None:
-            raise _unauthorized("The key is not known.")
+            raise _unauthorized(UNKNOWN_KEY if self.keys_needed else NO_KEYS)
         if key.state != "active":
             raise _unauthorized(f"The key is {key.state}.")
         return self._counted(Caller(f"{key.name} ({key.id})", key.role, key.collections))

@@ -40,11 +40,11 @@ function draw(text, answer, classes) {
   const shares = make("ul", { class: "rows shares", id: "shares" }, ...reason.examples.slice(0, 8).map((share) => make("li", {},
     make("span", { class: "name" }, share.is_name ? make("em", {}, `the name: ${share.text}`) : share.text),
     bar((share.share ?? 0) / score), make("span", { class: "number" }, share.share === null ? "?" : share.share.toFixed(3)))));
-  const limit = reason.threshold === null ? "" : `, refused below ${reason.threshold.toFixed(2)}`;
+  const limit = reason.threshold === null ? "" : ` Its similarity is ${answer.cosine.toFixed(2)}; below ${reason.threshold.toFixed(2)} a text is refused.`;
   fill(byId("answer"), make("div", { class: "two-answers" },
     make("div", { class: "card" }, make("h2", {}, "Answer"), verdict, ranked, other),
     make("div", { class: "card" }, make("h2", {}, `The examples of ${nearest} that decided`),
-      make("p", { class: "quiet" }, `Their shares add up to the similarity ${reason.score.toFixed(2)}${limit}.`), shares)));
+      make("p", { class: "quiet" }, `Their shares add up to the deciding score ${reason.score.toFixed(2)}.${limit}`), shares)));
   byId("other").value = naming; // the name that a person is typing outlives a new answer
   if (focused) byId("other").focus();
 }

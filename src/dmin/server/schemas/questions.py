@@ -21,8 +21,8 @@ class Ranked(Answer):
     """One of the most likely classes."""
 
     label: str
-    probability: float
-    cosine: float
+    probability: Annotated[float, Field(description="Of this class among all classes.")]
+    cosine: Annotated[float, Field(description="Similarity to this class, -1 to 1; refusal goes by it.")]
 
 
 class ShareOfScore(Answer):
@@ -38,19 +38,19 @@ class Reason(Answer):
     """Why a text got its label."""
 
     nearest: str
-    score: float
-    threshold: float | None
+    score: Annotated[float, Field(description="The deciding score, which the shares add up to.")]
+    threshold: Annotated[float | None, Field(description="The cosine below which a text is refused.")]
     examples: list[ShareOfScore]
 
 
 class AnswerToText(Answer):
     """The answer to one text; `label` is null where it is refused."""
 
-    label: str | None
-    probability: float
-    cosine: float
+    label: Annotated[str | None, Field(description="The class, or null where the text is refused.")]
+    probability: Annotated[float, Field(description="Of the nearest class.")]
+    cosine: Annotated[float, Field(description="Similarity to the nearest class, -1 to 1; refusal goes by it.")]
     refused: bool
-    top: list[Ranked]
+    top: Annotated[list[Ranked], Field(description="The most likely classes, best first.")]
     explanation: Reason | None = None
 
 
