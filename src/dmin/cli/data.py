@@ -9,7 +9,7 @@ import typer
 
 from dmin.cli import options
 from dmin.cli.common import echo, plain_warnings
-from dmin.errors import printable
+from dmin.errors import counted, printable
 
 if TYPE_CHECKING:
     from dmin.data.check import CorpusReport
@@ -133,7 +133,7 @@ def _print_report(report: CorpusReport, needed: str | None) -> None:
     if needed:
         small_classes = [f"{label} ({size})" for label, size in report.too_small]
         _findings(f"classes with fewer than {needed} texts, too few for episodes", small_classes)
-    echo("no problems found" if not report.problems else f"{report.problems} findings")
+    echo("the file: no problems found" if not report.problems else f"the file: {counted(report.problems, 'finding')}")
 
 
 @data.command()

@@ -121,6 +121,12 @@ def _measure(classifier: FewShotClassifier, rest: Corpus) -> Chapter:
     chapter.say(f"default classifier: {100 * found.quality.accuracy:.1f} %")
     for name, accuracy in found.beside.items():
         chapter.say(f"{method_class(name).title} on the same vectors: {100 * accuracy:.1f} %")
+    own = found.quality.accuracy
+    interval = 100 * 1.96 * (own * (1 - own) / found.texts) ** 0.5
+    chapter.say(
+        f"(± {interval:.1f} points, and one draw of examples: smaller differences say little. Nine sets with ten draws each: "
+        "reproduce/KINDS.md)"
+    )
     return chapter
 
 

@@ -68,6 +68,12 @@ def add_texts(report: Report, found: Assessment) -> None:
     """Add the wrong texts with the examples that decided, and the right ones that were nearly wrong."""
     wrong = sum(not answer.right for answer in found.answers)
     report.heading(f"Wrong answers: {wrong} of {len(found.answers)}")
+    outside = sum(not answer.in_scope for answer in found.answers)
+    if outside and not found.refusing:
+        report.paragraph(
+            f"{outside} of the texts belong to no class; without --reject every one of them is answered, and so wrong.",
+            note=True,
+        )
     if wrong > len(found.faults):
         report.paragraph(f"The {len(found.faults)} with the highest cosine; predictions.jsonl has all.", note=True)
     if wrong:
