@@ -124,7 +124,7 @@ def _measure(classifier: FewShotClassifier, rest: Corpus) -> Chapter:
     own = found.quality.accuracy
     interval = 100 * 1.96 * (own * (1 - own) / found.texts) ** 0.5
     chapter.say(
-        f"(± {interval:.1f} points, and one draw of examples: smaller differences say little. Nine sets with ten draws each: "
+        f"(± {interval:.1f} points, and one draw of examples: smaller differences say little; nine sets, ten draws: "
         "reproduce/KINDS.md)"
     )
     return chapter
