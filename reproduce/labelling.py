@@ -76,7 +76,7 @@ def run_simulations(worlds: Worlds, out: Path, *, tuning: bool) -> None:
             jobs = [(key, seed) for key in GRID for seed in TUNING_SEEDS]
         else:
             chosen = {choose_candidate(read_lines(path), without=name), choose_candidate(read_lines(path))}
-            jobs = [(key, seed) for key in (*BASELINES, *sorted(chosen)) for seed in SEEDS]
+            jobs = [(key, seed) for key in (*BASELINES, *sorted(chosen)) for seed in worlds.seeds]
         jobs = [(key, seed) for key, seed in jobs if (name, key, seed) not in done]
         for key, seed in jobs:
             curve = simulate(worlds.open(name), {**BASELINES, **GRID}[key], seed)
@@ -104,9 +104,10 @@ def main() -> None:
     parser.add_argument("what", choices=("encode", "tune", "simulate", *STEPS))
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--out", type=Path, default=Path("runs/labelling"))
+    parser.add_argument("--seeds", type=int, default=len(SEEDS), help="only so many of the seeds")
     chosen = parser.parse_args()
     warnings.simplefilter("ignore")
-    worlds = Worlds(tuple(chosen.sets.split(",")))
+    worlds = Worlds(tuple(chosen.sets.split(",")), SEEDS[: chosen.seeds])
     if chosen.what == "encode":
         for name in worlds.names:
             start = time.perf_counter()

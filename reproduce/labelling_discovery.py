@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from labelling_worlds import SEEDS, Worlds, append, read_lines
+from labelling_worlds import Worlds, append, read_lines
 
 HERE = Path(__file__).parent
 
@@ -21,7 +21,7 @@ def run_discovery(worlds: Worlds, out: Path) -> None:
     path = out / "discovery.jsonl"
     done = {(row["set"], row["seed"], row["method"]) for row in read_lines(path)}
     for name in worlds.names:
-        for seed, family in [(seed, family) for seed in SEEDS for family in CLUSTERINGS]:
+        for seed, family in [(seed, family) for seed in worlds.seeds for family in CLUSTERINGS]:
             if any((name, seed, method) in done for method in CLUSTERINGS[family]):
                 continue
             world = worlds.open(name)
@@ -40,7 +40,7 @@ def run_bertopic(worlds: Worlds, out: Path) -> None:
     path = out / "discovery.jsonl"
     done = {(row["set"], row["seed"]) for row in read_lines(path) if row["method"].startswith("BERTopic")}
     for name in worlds.names:
-        seeds = [seed for seed in SEEDS if (name, seed) not in done]
+        seeds = [seed for seed in worlds.seeds if (name, seed) not in done]
         if not seeds:
             continue
         world = worlds.open(name)

@@ -75,6 +75,7 @@ class Worlds:
     """The data sets, opened one at a time."""
 
     names: tuple[str, ...]
+    seeds: range = SEEDS
     opened: World | None = None
 
     def open(self, name: str) -> World:

@@ -1,6 +1,16 @@
-"""The declared search spaces of all methods as a Markdown table: `python -m reproduce.search_spaces`."""
+"""The declared search spaces of all methods, and what a search chose, as Markdown tables.
+
+python -m reproduce.search_spaces                                       # the spaces
+python -m reproduce.search_spaces reproduce/search/paper/settings.yaml  # what was chosen
+"""
 
 from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
 
 from dmin.methods import METHODS
 
@@ -11,18 +21,35 @@ def table() -> str:
     for name, method in METHODS.items():
         space = method.traits.search
         tried = "; ".join(
-            f"`{key.removeprefix('options.')}` " + ", ".join(_value(value) for value in values)
-            for key, values in space.choices
+            f"`{_short(key)}` " + ", ".join(_value(value) for value in values) for key, values in space.choices
         )
         lines.append(f"| `{name}` | {min(space.trials, space.size)} | {tried} |")
     return "\n".join(lines)
 
 
-def _value(value: object) -> str:
+def chosen_table(path: Path) -> str:
+    """One line per method: trials, accuracy on validation episodes by default and as chosen, the gain, what differs."""
+    lines = [
+        "| method | trials | default | chosen | gain | what differs from the default |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, row in yaml.safe_load(path.read_text(encoding="utf-8"))["methods"].items():
+        differs = ", ".join(f"`{_short(key)}` {_value(value)}" for key, value in row["changed"].items()) or "nothing"
+        accuracies = [f"{100 * row[key]:.1f}" for key in ("default_accuracy", "validation_accuracy")]
+        gain = f"{100 * row['gain']:+.1f} ± {100 * row['gain_ci95']:.1f}"
+        lines.append(f"| `{name}` | {row['trials']} | {' | '.join(accuracies)} | {gain} | {differs} |")
+    return "\n".join(lines)
+
+
+def _short(key: str) -> str:
+    return key.removeprefix("options.")
+
+
+def _value(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 if __name__ == "__main__":
-    print(table())
+    print(chosen_table(Path(sys.argv[1])) if sys.argv[1:] else table())
