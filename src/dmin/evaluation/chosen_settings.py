@@ -70,6 +70,11 @@ def read_settings(path: Path) -> ChosenSettings:
 
 
 def write_settings(path: Path, about: dict[str, Any], methods: dict[str, dict[str, Any]]) -> None:
-    """Write a file of chosen settings, whole or not at all; `about` says how they were found."""
-    content = {"format": FORMAT, "search": about, "methods": methods}
+    """Write a file of chosen settings, whole or not at all; `about` says how they were found.
+
+    Other methods that the same search chose for before stay in the file.
+    """
+    before = parse_yaml(path.read_text(encoding="utf-8"), path) if path.is_file() else {}
+    same = isinstance(before, dict) and before.get("format") == FORMAT and before.get("search") == about
+    content = {"format": FORMAT, "search": about, "methods": {**(before["methods"] if same else {}), **methods}}
     write_atomic(path, yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120))
