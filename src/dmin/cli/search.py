@@ -93,7 +93,7 @@ def run_search(plan: SearchPlan, folder: Path, rounds: int = 0) -> None:
         except KeyboardInterrupt as error:
             raise TrainingInterruptedError(f"stopped; finished trials are kept. Continue with: {command}") from error
     found = report(trials, plan.data, {method: done.chosen for method, done in sweeps.items()})
-    for method, row in found.items():
+    for row in found.values():
         row["data"] = list(plan.data)
     for method, done in sweeps.items():
         found[method]["sweep"] = done.document()
