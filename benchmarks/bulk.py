@@ -1,4 +1,4 @@
-"""Classifying files: one process on one thread, and two Ray actors of one thread each; 15 classes of 5 examples.
+"""Classifying files: one process on all cores, and two Ray actors of one thread each; 15 classes of 5 examples.
 
 The texts are the built-in set, repeated with a number at the end. Both engines take turns over the same Parquet files. The
 speed is that of the work under way; what Ray needs before the first row and after the last stands beside it. The
@@ -121,7 +121,7 @@ def main() -> Result:
     torch.set_num_threads(threads)
     speed = {name: [turn[0] for turn in turns] for name, turns in found.items()}
     middle = {name: statistics.median(values) for name, values in speed.items()}
-    names = {"one": "one process, one thread", "ray": f"Ray, {ACTORS} actors of one thread"}
+    names = {"one": "one process, whose encoder takes all cores", "ray": f"Ray, {ACTORS} actors of one thread"}
     lines = [
         "| | texts/s (min to max) | ms per text and core | processor ms | against one process | start and end, s |",
         "|---|---|---|---|---|---|",
