@@ -119,7 +119,7 @@ def test_requirements_are_exact() -> None:
     for environment in ENVIRONMENTS.values():
         lines = [line for line in environment.versions.splitlines() if not line.startswith("#")]
         assert lines and all(len(line.split("==")) == 2 for line in lines)
-        assert "torch==2.13.0" in lines
+        assert environment.folder.endswith("fastembed") or "torch==2.13.0" in lines  # fastembed does without torch
 
 
 def test_all_get_the_same_texts(leaderboard: Path) -> None:

@@ -72,6 +72,7 @@ def test_published_splits_have_the_sizes_of_the_data() -> None:
 
 
 def test_chosen_settings_are_part_of_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paper_plan, "chosen_settings", lambda: chosen_settings(tmp_path / "none.yaml"))
     before = {plan.identity: plan for plan in cells() if plan.identity[0] == "debian"}
     file = tmp_path / "chosen.yaml"
     rows = (

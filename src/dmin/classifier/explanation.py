@@ -269,7 +269,7 @@ def _head_shares(
     others = [share for share in others if share.share]
     shown, rest = others[:OTHERS_SHOWN], others[OTHERS_SHOWN:]
     more = [Share(f"{len(rest)} more examples of other classes", sum(share.share for share in rest), math.nan)]
-    gone = [Share("(what was learned from unlabelled or removed texts)", left, math.nan)]
+    gone = [Share("(what was learned from unlabelled texts, and from removed examples)", left, math.nan)]
     return (*own, *shown, *(more if rest else ()), *(gone if abs(left) > NOTHING else ()))
 
 

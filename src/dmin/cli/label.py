@@ -156,7 +156,7 @@ def _ask_name(known: list[str]) -> str | None:
         return same[0]
     like = [other for other in known if other.lower().startswith(name.lower())][: CHOICES - 1]
     near = nearest_name(name, known)
-    if near is not None and near not in like:
+    if near is not None and near not in like and _letters(near) != _letters(name):
         like.append(near)
     if not like:
         return name
@@ -166,6 +166,11 @@ def _ask_name(known: list[str]) -> str | None:
     answer = _ask("  which (Enter: none of them): ")
     choices = [*like, name]
     return choices[int(answer) - 1] if answer.isdecimal() and 1 <= int(answer) <= len(choices) else None
+
+
+def _letters(name: str) -> str:
+    """A name without its digits: "level 1" is no slip for "level 2"."""
+    return "".join(sign for sign in name.lower() if not sign.isdigit())
 
 
 def _ask(prompt: str) -> str:
