@@ -48,5 +48,9 @@ def test_a_comparison_takes_what_a_search_chose(
 def test_settings_that_the_search_chooses_are_refused(common: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["search", *common, "--set", "options.project=false"]) == 2
     assert "error: --set options.project: the search chooses it" in capsys.readouterr().err
+    assert run(["search", *common, "--methods", ","]) == 2
+    assert "error: --methods and --data name at least one" in capsys.readouterr().err
+    assert run(["compare", *common, "--methods", ","]) == 2
+    assert "error: --methods names no method" in capsys.readouterr().err
     assert run(["compare", *common, "--fine-tune-episodes", "some"]) == 2
     assert "error: --fine-tune-episodes 'some': a number from 2 up, or all" in capsys.readouterr().err

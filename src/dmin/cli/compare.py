@@ -118,6 +118,8 @@ def _check(start: str, seeds: int, episodes: int | None) -> None:
 
 def _reference_row(given: str | None, rows: list[str]) -> str:
     """The row that the others are tested against."""
+    if not rows:
+        raise ConfigError("--methods names no method: give some, separated by commas, or all")
     found = given or ("nearest" if "nearest" in rows else rows[0])
     if found not in rows:
         raise unknown_name("--reference", found, rows)

@@ -70,6 +70,8 @@ def search(
     base = load_config(overrides={key: value for key, value in given.items() if value is not None} | shared)
     sets = tuple(split_names(data))
     chosen = list(METHODS) if methods == "all" else [method_class(name).name for name in names(methods)]
+    if not chosen or not sets:
+        raise ConfigError("--methods and --data name at least one each, separated by commas")
     plan = SearchPlan(
         base, sets, split, tuple(chosen), tuple(numbers(way, "--way")), tuple(numbers(shot, "--shot")), trials, episodes,
         seed,
