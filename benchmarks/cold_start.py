@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import Result, middle, ratio, spread
-from benchmarks.peer_environments import ENVIRONMENTS
+from benchmarks.peer_environments import ENVIRONMENTS, last_line
 from dmin.encoder.carriers import carried_folder
 
 ROOT = Path(__file__).parent.parent
@@ -101,7 +101,7 @@ def measure(python: Path, program: str, source: Path | None, warm: int = 0) -> d
         [str(python), "-W", "ignore", "-c", code], capture_output=True, text=True, check=False, env=environment
     )
     if done.returncode:
-        raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no output")
+        raise RuntimeError(last_line(done.stderr) or "no output")
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return found
 
@@ -246,7 +246,7 @@ def first_answers(rows: dict[str, tuple[Path, str, Path | None]]) -> dict[str, d
             try:
                 found = measure(python, program, source, WARM if turn == ROUNDS else 0)
             except RuntimeError as error:
-                figures[name] = {"failed": str(error).split(" (/")[0][:200]}  # (without a path of this machine)
+                figures[name] = {"failed": str(error)[:200]}
                 continue
             if turn:
                 for key, value in found.items():

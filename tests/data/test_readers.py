@@ -138,6 +138,12 @@ def test_a_quote_that_hides_rows_is_said(tmp_path: Path) -> None:
     assert "lines 2 to 4: is a quote missing?" in bad.reason
 
 
+def test_rows_are_counted_as_a_spreadsheet_counts_them(tmp_path: Path) -> None:
+    """A cell of two lines is one row, and a blank line is a row too."""
+    found = rows(write(tmp_path / "x.csv", 'text,label\n"a\nb",one\nc,two\n\nd,three\n'))
+    assert [(number, record["text"]) for number, record in found] == [(2, "a\nb"), (3, "c"), (5, "d")]
+
+
 def test_names_of_columns_in_another_encoding_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="names of its columns are not text in this encoding: see --encoding"):
         rows(write(tmp_path / "x.csv", b"caf\xe9,label\na,b\n"))

@@ -187,3 +187,10 @@ def test_names_differ() -> None:
 def test_an_empty_pile_is_one_line(texts: list[Any]) -> None:
     with pytest.raises(DataError, match="the pile is empty|can be read"):
         discover(texts)
+
+
+def test_a_spreadsheet_runs_no_cell_of_the_themes(pile: tuple[list[str], list[str]]) -> None:
+    texts, _ = pile
+    found = discover([f"=cmd|{text}" for text in texts], vectors=encode(texts), count=6)
+    cells = [row["text"] for row in csv.DictReader(io.StringIO(themes_csv(found, range(len(texts)))))]
+    assert cells == [f"'=cmd|{text}" for text in texts]

@@ -11,7 +11,7 @@ import numpy as np
 from dmin.adaptive.namespace import array_namespace, device
 
 Array = Any  # an array of numpy, or a tensor of torch
-# Queries times classes: up to here one thread is as fast as two. Torch's idle threads cost less than OpenBLAS's.
+# Queries times classes up to which one thread computes; more on numpy, because OpenBLAS's idle threads spin.
 FEW_ON_TORCH, FEW_ON_NUMPY = 4096, 200_000
 
 
