@@ -69,7 +69,9 @@ class Dmin(Peer):
     def prepare(self) -> None:
         from dmin import FewShotClassifier
 
-        self.classifier = FewShotClassifier(self.options["model"], use_names=self.options["names"], device="cpu")
+        self.classifier = FewShotClassifier(
+            encoder=self.options["encoder"], use_names=self.options["names"], device="cpu"
+        )
 
     def load(self) -> None:
         self.classifier.open()  # `fit` does it too: by itself here, so that its time can be told apart

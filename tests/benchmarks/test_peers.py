@@ -75,7 +75,6 @@ def leaderboard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DMIN_DATA", str(tmp_path / "data"))
     monkeypatch.setattr(peers, "KEPT", tmp_path / "kept")
     monkeypatch.setattr(peers, "TARGET", tmp_path / "peers.json")
-    monkeypatch.setattr(peers, "sibling", lambda data: None)
     return tmp_path
 
 
@@ -98,7 +97,7 @@ def test_who_trains_adds_a_class_by_training_again(monkeypatch: pytest.MonkeyPat
 
 
 def test_dmin_is_measured_by_the_same_worker() -> None:
-    result = peer_worker.measure({**JOB, "peer": "dmin", "options": {"model": "nearest", "names": False}})
+    result = peer_worker.measure({**JOB, "peer": "dmin", "options": {"encoder": "static", "names": False}})
     assert set(RESULT) <= set(result)
     assert result["new_examples_found"] == 1
 
@@ -125,9 +124,11 @@ def test_requirements_are_exact() -> None:
 def test_all_get_the_same_texts(leaderboard: Path) -> None:
     jobs = [peers.make_job(row) for row in peers.common_rows("clinc150")]
     assert all(job["test"] == jobs[0]["test"] for job in jobs)
-    assert [len(job["examples"]) for job in jobs] == [60, 60, 60, 72, 60, 60]
-    assert jobs[0]["options"] == {"names": False, "model": "default"}
-    assert ["clinc150 0", "clinc150_0"] in jobs[3]["examples"]
+    assert [len(job["examples"]) for job in jobs] == [60, 60, 60, 60, 60, 72, 60, 60]
+    assert [job["options"] for job in jobs[:4]] == [
+        {"encoder": encoder, "names": names} for encoder in (None, "minilm") for names in (False, True)
+    ]
+    assert ["clinc150 0", "clinc150_0"] in jobs[5]["examples"]
     assert [len(extra) for extra in jobs[0]["extra"]] == [5, 5, 5]
     known = {label for _, label in jobs[0]["examples"]}
     assert not known & {label for extra in jobs[0]["extra"] for _, label in extra}
