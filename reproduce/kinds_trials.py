@@ -18,8 +18,7 @@ import numpy as np
 
 from dmin.adaptive import Head, Recipe, Spread, View, fit_head, learn_unlabelled
 from dmin.adaptive.fit import class_slices
-from dmin.adaptive.head import one_hot, primal_of
-from dmin.adaptive.logistic import fit_logistic
+from dmin.adaptive.logistic import fit_logistic, one_hot, primal_of
 from dmin.adaptive.spread import Side, band_means
 from dmin.adaptive.unlabelled import soft_labels, softmax
 from reproduce.kinds import vectors_of

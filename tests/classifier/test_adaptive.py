@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from dmin import FewShotClassifier
 from dmin.adaptive import Recipe
 from dmin.classifier import fitting
-from dmin.errors import ConfigError, DataError
+from dmin.errors import ConfigError, DataError, ModelError
 from dmin.files import write_manifest
 from tests.classifier.common import EXAMPLES, letters
 
@@ -175,6 +175,30 @@ def test_unlabelled_texts_help_and_leave_the_cosines_alone() -> None:
     again = clone(plain).fit(examples).adapt(pile)
     assert np.array_equal(again.decision_function(queries), adapted.decision_function(queries))
     assert np.array_equal(adapted.refit().decision_function(queries), plain.decision_function(queries))
+
+
+def test_what_was_learned_from_unlabelled_texts_is_saved(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    vectors = random.normal(size=(3, 1, 12)) + 0.7 * random.normal(size=(3, 60, 12))
+    examples = {label: vectors[label, :2] for label in range(3)}
+    classifier = FewShotClassifier("adaptive", encoder="precomputed").fit(
+        examples, unlabelled=vectors[:, 2:40].reshape(-1, 12)
+    )
+    head = classifier.state_.model.head
+    assert head is not None and head.voters is not None
+    queries = vectors[:, 40:].reshape(-1, 12)
+    classifier.save(tmp_path / "saved")
+    loaded = FewShotClassifier.load(tmp_path / "saved", encoder="precomputed")
+    assert np.array_equal(loaded.decision_function(queries), classifier.decision_function(queries))
+    grown, expected = (one.add_class(3, -vectors[0, :2]).decision_function(queries) for one in (loaded, classifier))
+    assert np.array_equal(grown, expected)
+    setup = classifier.state_.model.setup
+    assert setup is not None
+    arrays, values = fitting.pack(head)
+    with pytest.raises(ModelError, match="do not fit each other"):
+        fitting.unpack(setup, arrays | {"voters.votes": arrays["voters.votes"][:, :-1]}, values)
+    with pytest.raises(ModelError, match="do not fit each other"):
+        fitting.unpack(setup, arrays, values | {"voters_scale": -1.0})
 
 
 def test_unlabelled_texts_need_the_default_head_and_a_fit() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dmin.adaptive.head import Head, one_hot, primal_of, row_values
-from dmin.adaptive.logistic import fit_logistic
+from dmin.adaptive.head import Head, row_values
+from dmin.adaptive.logistic import fit_logistic, one_hot, primal_of
 from dmin.adaptive.namespace import array_namespace, device
 from dmin.adaptive.spread import Array, Recipe, Spread, View
 

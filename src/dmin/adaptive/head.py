@@ -2,8 +2,9 @@
 
 The deciding score of a class is its logit plus a weighted cosine: with probabilities in mind, a sum of two logarithms of
 probabilities (their normalisers are the same for all classes). The cosine is that of the query with a class vector made
-for it, a softmax over the class's rows. A head never changes; a change of one class gives a new one in which the centre,
-the gains and the weights of all other classes are the same objects or equal copies.
+for it, a softmax over the class's rows. Unlabelled texts, where there were any, vote on top of it (`voters.py`). A head
+never changes; a change of one class gives a new one in which the centre, the gains and the weights of all other classes
+are the same objects or equal copies.
 """
 
 from __future__ import annotations
@@ -16,15 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from dmin.adaptive.logistic import fit_column
+from dmin.adaptive.logistic import fit_column, one_hot, primal_of
 from dmin.adaptive.namespace import array_namespace, device
+from dmin.adaptive.products import class_products
 from dmin.adaptive.room import Room
 from dmin.adaptive.spread import Array, Recipe, View
+from dmin.adaptive.voters import Voters
 
 SIZES = (1, 2, 3, 4, 5, 6, 8, 11, 16, 24, 32, 48, 64, 96, 128, 192, 256)  # numbers of rows that classes are padded to
 # Products have fixed shapes, filled up with zeros: how one is rounded depends on its shape, and a class that comes or goes
 # must not move the others' scores, not even by rounding.
-BLOCK_ROWS, BLOCK_CLASSES, BLOCK_QUERIES = 256, 64, 128
+BLOCK_ROWS, BLOCK_QUERIES = 256, 128
 NOWHERE = -1e30  # logarithm of what a padded row counts
 
 
@@ -55,6 +58,7 @@ class Head:
         primal: W [C, D]: A'X as it was when each column was fitted, with the parts of rows that have left since then, and
             of unlabelled texts.
         room: where rows of further classes find place without a copy of all the others; numpy only.
+        voters: unlabelled texts that vote, where some were learned from.
     """
 
     recipe: Recipe
@@ -68,6 +72,7 @@ class Head:
     dual: Array | None = None
     primal: Array | None = None
     room: Room | None = None
+    voters: Voters | None = None
 
     # Rows
 
@@ -173,23 +178,14 @@ class Head:
 
     def logits(self, queries: Array) -> Array | None:
         """The logistic part [L, C]; None where it is left out."""
-        if self.primal is None:
-            return None
-        xp, classes = array_namespace(queries), len(self.sizes)
-        parts = []
-        for at in range(0, classes, BLOCK_CLASSES):
-            columns = self.primal[at : at + BLOCK_CLASSES, :]  # [B, D]
-            if columns.shape[0] < BLOCK_CLASSES:
-                padding = xp.zeros((BLOCK_CLASSES - columns.shape[0], columns.shape[1]), dtype=columns.dtype)
-                columns = xp.concat([columns, padding], axis=0)
-            parts.append(queries @ columns.T)
-        return xp.concat(parts, axis=1)[:, :classes]
+        return None if self.primal is None else class_products(queries, self.primal)
 
     def scores(self, queries: Array, cosines: Array | None = None) -> Array:
         """The deciding scores [L, C] of queries of norm 1 [L, D]; `cosines`, if they are known already."""
         found = self.recipe.cosine_weight * (self.cosines(queries) if cosines is None else cosines)
         logits = self.logits(queries)
-        return found if logits is None else found + logits
+        found = found if logits is None else found + logits
+        return found if self.voters is None else self.voters.added(found, queries)
 
     # Explanations
 
@@ -206,7 +202,9 @@ class Head:
             rest = float(np.asarray(self.primal[column, :], dtype=np.float64) @ asked - found.sum())
         own = self.rows_of(column)
         found[own] += self.recipe.cosine_weight * self._vector_shares(rows[own], near[own], self._counts[own])
-        return found, rest
+        if self.voters is None:
+            return found, rest
+        return self.voters.scale * found, self.voters.scale * (rest + self._vote(query, column))
 
     def without(self, query: Array, column: int, row: int) -> tuple[float, float]:
         """(cosine, deciding score) of a class for one query [D] if one of its rows were not there."""
@@ -224,7 +222,14 @@ class Head:
             place = own.start + row
             own_part = float(self.dual[place, column]) * float(np.asarray(self.rows[place, :]) @ np.asarray(query))
             logit = float(np.asarray(self.primal[column, :]) @ np.asarray(query)) - own_part
-        return cosine, self.recipe.cosine_weight * cosine + logit
+        score = self.recipe.cosine_weight * cosine + logit
+        if self.voters is not None:
+            score = self.voters.scale * (score + self._vote(query, column))
+        return cosine, score
+
+    def _vote(self, query: Array, column: int) -> float:
+        """What unlabelled texts add to a class's score of one query [D]."""
+        return 0.0 if self.voters is None else float(self.voters(query[None, :])[0, column])
 
     def _vector_shares(self, rows: Any, near: Any, counts: Any) -> Any:
         """Each row's part [K] in the cosine of one class with rows [K, D] and likenesses [K]."""
@@ -268,6 +273,7 @@ class Head:
             named=tuple(self.named[place] for place in keep),
             dual=None if self.dual is None else self.dual[rows, :][:, keep],
             primal=None if self.primal is None else self.primal[keep, :],
+            voters=None if self.voters is None else self.voters.without_class(column),
         )
 
     def with_room(self) -> Head:
@@ -301,6 +307,8 @@ class Head:
             fresh, given, xp.take(self.rows, kept, axis=0)
         )  # what was known stays the same to the last bit
         head = replace(self, rows=all_rows, sizes=sizes, named=names, dual=None, primal=None, room=None)
+        if new and self.voters is not None:
+            head = replace(head, voters=self.voters.with_class())
         if self.dual is None or self.primal is None:
             return head
         dual = xp.where(fresh, xp.zeros_like(self.dual[:1, :]), xp.take(self.dual, kept, axis=0))  # [n, C]
@@ -327,19 +335,6 @@ class Head:
         own = xp.sum(frozen * one_hot(own_column, len(others), frozen), axis=1)
         is_new = xp.asarray(owner == column, device=device(self.rows))
         return fit_column(self.rows, is_new, known, own, self.weights, self.recipe.regularisation)
-
-
-def primal_of(dual: Array, rows: Array) -> Array:
-    """W = A'X [C, D], summed in double precision."""
-    xp = array_namespace(rows)
-    return xp.astype(xp.astype(dual, xp.float64).T @ xp.astype(rows, xp.float64), rows.dtype)
-
-
-def one_hot(owner: np.ndarray[Any, Any], classes: int, kind: Array) -> Array:
-    """Targets [n, C] of the type of `kind`."""
-    xp = array_namespace(kind)
-    columns = xp.arange(classes, device=device(kind))[None, :]
-    return xp.astype(xp.asarray(owner, device=device(kind))[:, None] == columns, kind.dtype)
 
 
 def row_values(size: int, named: bool, values: Any, of_name: float) -> Any:

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dmin.adaptive.namespace import array_namespace
+import numpy as np
+
+from dmin.adaptive.namespace import array_namespace, device
 from dmin.adaptive.spread import Array
 
 TOLERANCE = 5e-5  # of the gradient's norm, relative to the start: logits then agree with scikit-learn's to 1e-3
@@ -62,6 +64,19 @@ def fit_column(rows: Array, is_new: Array, known: Array, own: Array, weight: Arr
         return loss, (cost * (target - xp.exp(new - total)))[:, None]
 
     return minimise(product(rows), value, xp.zeros_like(rows[:, :1]))[:, 0]
+
+
+def primal_of(dual: Array, rows: Array) -> Array:
+    """W = A'X [C, D], summed in double precision."""
+    xp = array_namespace(rows)
+    return xp.astype(xp.astype(dual, xp.float64).T @ xp.astype(rows, xp.float64), rows.dtype)
+
+
+def one_hot(owner: np.ndarray[Any, Any], classes: int, kind: Array) -> Array:
+    """Targets [n, C] of the type of `kind`."""
+    xp = array_namespace(kind)
+    columns = xp.arange(classes, device=device(kind))[None, :]
+    return xp.astype(xp.asarray(owner, device=device(kind))[:, None] == columns, kind.dtype)
 
 
 def product(rows: Array) -> Callable[[Array], Array]:

@@ -1,8 +1,12 @@
-"""Learning from unlabelled texts: a neighbour graph gives them soft labels, which the logistic part learns from.
+"""Learning from unlabelled texts: a neighbour graph gives them soft labels, which the head learns from in two ways.
 
 Nodes are the rows of all classes and the unlabelled texts. Rows start from their classes, texts from the head's own
 probabilities; each takes over part of what its neighbours have. Then the logistic part is fitted to rows and texts
-together, so that new texts gain as well and nothing of the graph has to be kept.
+together, and the texts stay as voters on the classes of what is asked (`voters.py`).
+
+Unusual: classes that found many texts vote the less, because a pile is seldom even and says little about how even the
+texts are that will be asked. And where neighbours do not agree (texts of one topic and many moods, say), votes count less
+or nothing: what the head thinks of a text is compared with what it thinks of its neighbours, without any label.
 """
 
 from __future__ import annotations
@@ -12,21 +16,25 @@ from typing import Any
 
 import numpy as np
 
-from dmin.adaptive.head import Head, one_hot, primal_of
-from dmin.adaptive.logistic import fit_logistic
+from dmin.adaptive.head import Head
+from dmin.adaptive.logistic import fit_logistic, one_hot, primal_of
 from dmin.adaptive.namespace import array_namespace, device
 from dmin.adaptive.spread import Array
+from dmin.adaptive.voters import Voters
 
-NEIGHBOURS, NEARNESS, TAKEN, ROUNDS = 10, 10.0, 0.5, 40
+NEIGHBOURS, NEARNESS, TAKEN, ROUNDS = 7, 10.0, 0.8, 40
 TEXT_WEIGHT = 0.2  # what an unlabelled text counts beside an example
 CLASS_WEIGHT = 8.0  # what all of them count together at most, per class
+VOTE, EVENING = 12.0, 0.85  # of the votes in the score; how far classes of many texts are held back
+DISAGREEING, AGREEING = 0.6, 0.9  # agreement of neighbours at which votes count nothing, and all
 MOST_TEXTS = 20_000  # more are not needed, and the graph compares each with each
+_SCALED_BY = 2_000  # texts that the scale is found on
 _BLOCK = 1024
 _CACHED = 1 << 16  # products that are summed at once
 
 
 def learn_unlabelled(head: Head, vectors: Array) -> Head:
-    """The head with its logistic part fitted to examples and unlabelled texts; class vectors and cosines stay.
+    """The head after learning from unlabelled texts; class vectors and cosines stay.
 
     Args:
         head: fitted to its examples.
@@ -34,10 +42,60 @@ def learn_unlabelled(head: Head, vectors: Array) -> Head:
     """
     if head.dual is None or not len(vectors):
         return head
-    texts, targets = head.view(vectors), _targets(head)  # [m, D], [n, C]
-    scores = softmax(np.asarray(head.scores(texts)))  # [m, C]
-    labels = soft_labels(np.asarray(head.rows), np.asarray(targets), np.asarray(texts), scores)  # [m, C]
-    return _fit_texts(head, texts, labels, min(TEXT_WEIGHT, CLASS_WEIGHT * len(head.sizes) / len(texts)))
+    texts, targets = head.view(vectors), np.asarray(_targets(head))  # [m, D], [n, C]
+    before = np.asarray(head.scores(texts))  # [m, C]
+    start = np.concatenate([targets, softmax(before)]).astype(np.float32)  # [N, C]
+    graph = neighbour_graph(np.concatenate([np.asarray(head.rows), np.asarray(texts)]))
+    found = spread_labels(graph, start)  # [N, C]
+    labels = found[len(targets) :]
+    learned = _fit_texts(head, texts, labels, min(TEXT_WEIGHT, CLASS_WEIGHT * len(head.sizes) / len(texts)))
+    weight = VOTE * vote_share(agreement(graph, start, len(targets)))
+    return learned if not weight else _with_voters(learned, texts, weight * even_votes(found, labels))
+
+
+def _with_voters(head: Head, texts: Array, votes: Any) -> Head:
+    """The head with votes [N, C] of its rows and of texts [m, D], on a scale at which it is as sure as without them."""
+    xp, where = array_namespace(head.rows), device(head.rows)
+    rows = xp.concat([head.rows, texts], axis=0)
+    voters = Voters(rows, xp.asarray(np.ascontiguousarray(votes.T), device=where), 1.0)
+    some = np.arange(0, len(texts), -(-len(texts) // _SCALED_BY))  # [s]
+    before = head.scores(xp.take(texts, xp.asarray(some, device=where), axis=0))  # [s, C]
+    after = before + voters.of_others(len(head.rows) + some)  # as for a new text
+    sure = float(softmax(np.asarray(before)).max(axis=1).mean())
+    return replace(head, voters=replace(voters, scale=scale_of(np.asarray(after), sure)))
+
+
+def even_votes(found: Any, labels: Any) -> Any:
+    """Labels [N, C] as votes: less for classes that have many of the texts' labels [m, C]."""
+    mass = labels.sum(axis=0) + 1e-3  # [C]
+    return (found * (mass / mass.mean()) ** -EVENING).astype(np.float32)
+
+
+def agreement(graph: Graph, start: Any, rows: int) -> float:
+    """How far neighbours of the texts are of one opinion: 1 where they think as the texts themselves do.
+
+    Args:
+        graph: of rows and texts.
+        start: what each begins with [N, C].
+        rows: how many of them are rows of classes, which come first.
+    """
+    around, own = graph.times(start)[rows:], start[rows:]
+    around = around / around.sum(axis=1, keepdims=True)
+    return float((around * own).sum() / (own * own).sum())
+
+
+def vote_share(agreement: float) -> float:
+    """Which part of their weight votes have, from 0 to 1."""
+    return float(np.clip((agreement - DISAGREEING) / (AGREEING - DISAGREEING), 0, 1))
+
+
+def scale_of(scores: Any, sure: float) -> float:
+    """The factor of scores [m, C] at which the mean of the highest probabilities is `sure`, between 1/16 and 1."""
+    low, high = 1 / 16, 1.0
+    for _ in range(20):
+        middle = (low * high) ** 0.5
+        low, high = (low, middle) if softmax(middle * scores).max(axis=1).mean() > sure else (middle, high)
+    return float((low * high) ** 0.5)
 
 
 def learn_labels(head: Head, vectors: Array, labels: Any) -> Head:
@@ -70,18 +128,20 @@ def soft_labels(rows: Any, targets: Any, texts: Any, probabilities: Any) -> Any:
         rows: of the classes [n, D].
         targets: their classes, one-hot [n, C].
         texts: [m, D].
-        probabilities: what the head says about the texts [m, C].
+        probabilities: what is thought of the texts before [m, C].
     """
-    nodes = np.concatenate([rows, texts])
     start = np.concatenate([targets, probabilities]).astype(np.float32)
-    graph = neighbour_graph(nodes)
+    return spread_labels(neighbour_graph(np.concatenate([rows, texts])), start)[len(rows) :]
+
+
+def spread_labels(graph: Graph, start: Any) -> Any:
+    """Labels [N, C], adding up to 1, after each node has taken over part of what its neighbours have."""
     found = start
     for _ in range(ROUNDS):
         before, found = found, start + TAKEN * graph.times(found)
         if np.array_equal(before, found):
             break  # further rounds would change nothing
-    labels = found[len(rows) :]
-    return labels / labels.sum(axis=1, keepdims=True)
+    return found / found.sum(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True, eq=False)

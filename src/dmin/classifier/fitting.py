@@ -13,6 +13,7 @@ from dmin.adaptive import Head, View, fit_head
 from dmin.adaptive.index import ClassIndex
 from dmin.adaptive.namespace import array_namespace
 from dmin.adaptive.spread import Side
+from dmin.adaptive.voters import Voters
 from dmin.classifier.arrays import Array, as_numpy
 from dmin.classifier.knowledge import ClassSupport, Knowledge
 from dmin.classifier.scoring import Model
@@ -103,10 +104,13 @@ def pack(head: Head) -> tuple[dict[str, Any], dict[str, Any]]:
     arrays = {"rows": head.rows}
     if head.dual is not None:
         arrays |= {"dual": head.dual, "primal": head.primal}
+    if head.voters is not None:
+        arrays |= {"voters.rows": head.voters.rows, "voters.votes": head.voters.votes}
     for number, side in enumerate(head.view.sides):
         arrays |= {f"{name}.{number}": getattr(side, name) for name in ("centre", "name_centre", "gain")}
     arrays = {name: as_numpy(array) for name, array in arrays.items()}
     values = {name: getattr(head, name) for name in _NUMBERS}
+    values |= {} if head.voters is None else {"voters_scale": head.voters.scale}
     return arrays, values | {"sizes": list(head.sizes), "named": list(head.named)}
 
 
@@ -147,10 +151,15 @@ def unpack(
     fits = [sum(sizes) <= len(rows), len(sizes) == len(named), sum(side.width for side in sides) == rows.shape[1]]
     if dual is not None and primal is not None:
         fits += [dual.shape == (len(rows), len(sizes)), primal.shape == (len(sizes), rows.shape[1])]
+    voters = None
+    if "voters.rows" in arrays:
+        parts = [place(np.asarray(arrays[f"voters.{name}"])) for name in ("rows", "votes")]
+        voters = Voters(parts[0], parts[1], float(values["voters_scale"]))
+        fits += [voters.fits, parts[0].shape[1] == rows.shape[1], parts[1].shape[0] == len(sizes)]
     if not all(fits):
         raise ModelError("the parts of its fitted head do not fit each other")
     return Head(
         setup.recipe, View(tuple(sides)), float(values["typical"]), float(values["name_weight"]),
-        float(values["sharpness"]), place(rows), sizes, named,
-        *(None if array is None else place(array) for array in (dual, primal)),
+        float(values["sharpness"]), place(rows), sizes, named, None if dual is None else place(dual),
+        None if primal is None else place(primal), voters=voters,
     )  # fmt: skip
