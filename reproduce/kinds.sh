@@ -25,12 +25,13 @@ measure() {
 
 trials() { # on development tasks only
     python -m reproduce.kinds_trials memory
-    python -m reproduce.kinds_trials gate
+    python -m reproduce.kinds_votes run
 }
 
 pages() {
     kinds table
     python -m reproduce.kinds_trials table
+    python -m reproduce.kinds_votes table
     python -m reproduce.leaderboard
     python -m reproduce.pictures names explanation
 }

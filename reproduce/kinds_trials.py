@@ -1,8 +1,7 @@
-"""Two trials on development tasks (texts of the pool only), which changed nothing in the default: see KINDS.md.
+"""A trial on development tasks (texts of the pool only), which changed nothing in the default: see KINDS.md.
 
     python -m reproduce.kinds_trials memory     a memory of base classes of other kinds, read for the mean and the spread
-    python -m reproduce.kinds_trials gate       answers of the graph where examples left out say that they help
-    python -m reproduce.kinds_trials table      both tables of KINDS.md
+    python -m reproduce.kinds_trials table      its table of KINDS.md
 
 What a set's row is measured with never saw the set: memory, general spread and the constants that are chosen.
 """
@@ -16,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from dmin.adaptive import Head, Recipe, Spread, View, fit_head, learn_unlabelled
+from dmin.adaptive import Head, Recipe, Spread, View, fit_head
 from dmin.adaptive.fit import class_slices
 from dmin.adaptive.logistic import fit_logistic, one_hot, primal_of
 from dmin.adaptive.spread import Side, band_means
-from dmin.adaptive.unlabelled import soft_labels, softmax
+from dmin.adaptive.unlabelled import softmax
 from reproduce.kinds import vectors_of
 from reproduce.kinds_constants import spread_without
 from reproduce.kinds_data import SETS, KindSet, generator, parts_of
@@ -187,80 +186,12 @@ def memory_table() -> str:
     return markdown(header, rows) + f"\n\nMean change with the choice of the other sets: {total:+.2f} points"
 
 
-# The graph's answers behind a gate
-
-
-def gate() -> None:
-    """Accuracy of three answers on texts of the pile: learned from the graph (the default), the graph's own, the gate's."""
-    vectors, recipe = vectors_of("bge-small"), Recipe()
-    restart("gate", SETS)
-    for name in SETS:
-        found, spread = KindSet(name), spread_without(vectors, name)
-        for shot in (2, 5):
-            for number in range(2):
-                for named in (False, True):
-                    task = draw(found, vectors, 80, shot, number, named)
-                    head = fit_head(recipe, [spread], task.rows.reshape(-1, 384), *task.shape)
-                    asked = head.view(task.asked)
-                    learned = task.accuracy(learn_unlabelled(head, task.asked))
-                    graph = 100 * float((graph_labels(head, asked).argmax(axis=1) == task.labels).mean())
-                    key = {"set": name, "shot": shot, "draw": number, "names": named}
-                    values = {"plain": task.accuracy(head), "learned": learned, "graph": graph}
-                    write("gate", key | values | {"gain": left_out_gain(recipe, spread, task)})
-        print(name, flush=True)
-
-
-def graph_labels(head: Head, texts: Any) -> Any:
-    """Probabilities [m, C] of unlabelled texts, as rows, after their neighbours had their say."""
-    owner = np.repeat(np.arange(len(head.sizes)), head.sizes)
-    rows = np.asarray(head.rows)
-    return soft_labels(rows, one_hot(owner, len(head.sizes), rows), texts, softmax(np.asarray(head.scores(texts))))
-
-
-def left_out_gain(recipe: Recipe, spread: Spread, task: Task) -> float:
-    """Points that the graph's answers gain over the learned head on examples, one per class left out at a time."""
-    examples = task.rows.shape[1] - task.named
-    gains = []
-    for row in range(min(examples, 3)):
-        kept = np.delete(task.rows, row, axis=1)  # [C, K - 1, d]
-        shape = [kept.shape[1]] * len(kept), [task.named] * len(kept)
-        head = fit_head(recipe, [spread], kept.reshape(-1, kept.shape[-1]), *shape)
-        pile = np.concatenate([task.rows[:, row], task.asked])  # [C + L, d]
-        truth = np.arange(len(kept))
-        graph = graph_labels(head, head.view(pile))[: len(kept)].argmax(axis=1)
-        learned = learn_unlabelled(head, pile)
-        plain = np.asarray(learned.scores(head.view(task.rows[:, row]))).argmax(axis=1)
-        gains.append(100 * float((graph == truth).mean() - (plain == truth).mean()))
-    return float(np.mean(gains))
-
-
-def gate_table() -> str:
-    """The three answers; the gate takes the graph's where examples left out gained more than a threshold."""
-    rows, totals = [], []
-    for (name,), group in grouped(lines_of("gate"), ("set",)).items():
-        plain, learned, graph, gain = (
-            np.array([line[key] for line in group]) for key in ("plain", "learned", "graph", "gain")
-        )
-        gated = np.where(gain > 0, graph, learned)
-        values = [plain.mean(), learned.mean(), graph.mean(), gated.mean(), 100 * (gain > 0).mean()]
-        totals.append(values)
-        rows.append(
-            [name, *(f"{value:.2f}" for value in values[:4]), f"{values[4]:.0f} %", f"{(gated - learned).min():+.1f}"]
-        )
-    mean = np.mean(totals, axis=0)
-    rows.append(["mean", *(f"{value:.2f}" for value in mean[:4]), f"{mean[4]:.0f} %", ""])
-    header = ["set", "default", "learned from the graph (`adapt`)", "the graph's own answers", "behind the gate",
-              "tasks where it opens", "worst task of the gate"]  # fmt: skip
-    return markdown(header, rows)
-
-
 def table() -> None:
-    """Put both tables into KINDS.md."""
-    for kind, made in (("memory", memory_table), ("gate", gate_table)):
-        if lines_of(kind):
-            put_table(PAGE, kind, made())
+    """Put the table into KINDS.md."""
+    if lines_of("memory"):
+        put_table(PAGE, "memory", memory_table())
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    {"memory": memory, "gate": gate, "table": table}[sys.argv[1]]()
+    {"memory": memory, "table": table}[sys.argv[1]]()

@@ -1,4 +1,4 @@
-"""The `discover` step of `labelling.py`: how well clusters agree with the true classes, for `dmin discover` and others."""
+"""The `discover` and `bertopic` steps of `labelling.py`: how well clusters agree with the true classes, and the tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from labelling_worlds import Worlds, append, read_lines
+from labelling_worlds import SETS, Worlds, append, read_lines, table
 
 HERE = Path(__file__).parent
 
@@ -96,3 +96,57 @@ def clusterings(family: str, vectors: Any, classes: int, seed: int) -> list[Any]
     if family == "hdbscan 15":
         vectors = PCA(15, random_state=seed).fit_transform(vectors)
     return [HDBSCAN(min_cluster_size=5, copy=True).fit_predict(vectors)]
+
+
+# Tables
+
+
+def discovery_table(rows: list[dict[str, Any]]) -> str:
+    """ARI / NMI of each method on each set, with the number of clusters found."""
+    if not rows:
+        return ""
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    lines = []
+    for name in [name for name in SETS if any(row["set"] == name for row in rows)]:
+        cells = [f"{name} ({next(row['classes'] for row in rows if row['set'] == name)})"]
+        for method in methods:
+            part = [row for row in rows if (row["set"], row["method"]) == (name, method)]
+            ari, nmi, count = (np.mean([row[key] for row in part]) for key in ("ari", "nmi", "clusters"))
+            cells.append(f"{ari:.2f} / {nmi:.2f} ({count:.0f})")
+        lines.append(cells)
+    return table(["ARI / NMI (clusters)", *methods], lines)
+
+
+def seeds_line(rows: list[dict[str, Any]]) -> str:
+    """How many seeds each family of methods had."""
+    count = {
+        kind: len({row["seed"] for row in rows if row["method"].startswith("BERTopic") == kind})
+        for kind in (False, True)
+    }
+    bertopic = (
+        f"for BERTopic over {count[True]}"
+        if count[True]
+        else "**BERTopic is not measured yet** (`labelling.py bertopic`)"
+    )
+    return f"Means over {count[False]} seeds; {bertopic}."
+
+
+def discovery_summary(rows: list[dict[str, Any]]) -> str:
+    """Means over sets, and on how many sets the medium grain is ahead of each other method."""
+    if not rows:
+        return ""
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    names = [name for name in SETS if any(row["set"] == name for row in rows)]
+
+    def of(name: str, method: str, key: str) -> float:
+        return float(np.mean([row[key] for row in rows if (row["set"], row["method"]) == (name, method)]))
+
+    lines = []
+    for method in methods:
+        ahead = [
+            sum(of(name, "discover, medium", key) > of(name, method, key) for name in names) for key in ("ari", "nmi")
+        ]
+        means = [f"{np.mean([of(name, method, key) for name in names]):.2f}" for key in ("ari", "nmi")]
+        others = ["", ""] if method == "discover, medium" else [f"{number} of {len(names)}" for number in ahead]
+        lines.append([method, *means, *others])
+    return table(["mean over sets", "ARI", "NMI", "medium grain ahead by ARI", "by NMI"], lines)

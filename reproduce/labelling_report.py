@@ -1,6 +1,8 @@
 """Tables and the picture from what `labelling.py` measured: reproduce/LABELLING.md, docs/images/labelling-curves.png.
 
 python reproduce/labelling_report.py runs/labelling [--encoder NAME]
+
+A section whose results are not in the folder stays as it stands in the page.
 """
 
 from __future__ import annotations
@@ -9,14 +11,16 @@ import argparse
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 import numpy as np
 from labelling import SEEDS, SETS, TUNING_SEEDS, choose_candidate, read_lines
+from labelling_discovery import discovery_summary, discovery_table, seeds_line
 from labelling_forecast import errors, measured, points_of, session_points
 from labelling_sessions import MOST_ANSWERS
 from labelling_strategies import BASELINES, GRID
-from labelling_worlds import EXTRA
+from labelling_worlds import EXTRA, table
 from matplotlib.figure import Figure
 
 from dmin.evaluation.figures import ACCENT, save_png
@@ -25,9 +29,6 @@ from dmin.labelling.forecast import MEASURED, Constants
 
 HERE = Path(__file__).parent
 OURS = "dmin.suggest"
-NOT_AGAIN = (
-    "**From an earlier run, with vectors of the same encoder that were made beforehand; not measured again yet.**"
-)
 POINTS = {"1": 1, "2": 3, "4": 7}  # labels per class -> place in the curve
 FORECAST_HEADER = ["", "now: mean error", "bias", "in interval", "twice the labels: mean error", "bias", "in interval"]
 Curves = dict[str, dict[str, list[dict[str, Any]]]]  # set -> strategy -> curves by seed
@@ -48,12 +49,6 @@ def gather(rows: list[dict[str, Any]]) -> Curves:
 def values(curves: list[dict[str, Any]], place: int | None, what: str = "accuracy") -> list[float]:
     """One number for each seed: a point of the curve, or its mean (the area under it)."""
     return [float(np.mean(curve[what])) if place is None else curve[what][place] for curve in curves]
-
-
-def table(header: list[str], rows: list[list[str]]) -> str:
-    """A table in Markdown."""
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
 def accuracy_table(found: Curves, place: int | None, what: str = "accuracy") -> str:
@@ -118,22 +113,6 @@ def savings(found: Curves) -> tuple[str, float]:
     return table(["labels saved against random at", "1 x", "2 x", "3 x", "4 x", "mean"], rows), float(
         np.mean(all_saved)
     )
-
-
-def discovery_table(rows: list[dict[str, Any]]) -> str:
-    """ARI / NMI of each method on each set, with the number of clusters found."""
-    if not rows:
-        return ""
-    methods = list(dict.fromkeys(row["method"] for row in rows))
-    lines = []
-    for name in [name for name in SETS if any(row["set"] == name for row in rows)]:
-        cells = [f"{name} ({next(row['classes'] for row in rows if row['set'] == name)})"]
-        for method in methods:
-            part = [row for row in rows if (row["set"], row["method"]) == (name, method)]
-            ari, nmi, count = (np.mean([row[key] for row in part]) for key in ("ari", "nmi", "clusters"))
-            cells.append(f"{ari:.2f} / {nmi:.2f} ({count:.0f})")
-        lines.append(cells)
-    return table(["ARI / NMI (clusters)", *methods], lines)
 
 
 def unlabelled_table(rows: list[dict[str, Any]]) -> str:
@@ -242,41 +221,6 @@ def tuning_line(rows: list[dict[str, Any]], names: list[str]) -> str:
     )
 
 
-def seeds_line(rows: list[dict[str, Any]]) -> str:
-    """How many seeds each family of methods had."""
-    count = {
-        kind: len({row["seed"] for row in rows if row["method"].startswith("BERTopic") == kind})
-        for kind in (False, True)
-    }
-    bertopic = (
-        f"for BERTopic over {count[True]}"
-        if count[True]
-        else "**BERTopic is not measured yet** (`labelling.py bertopic`)"
-    )
-    return f"Means over {count[False]} seeds; {bertopic}."
-
-
-def discovery_summary(rows: list[dict[str, Any]]) -> str:
-    """Means over sets, and on how many sets the medium grain is ahead of each other method."""
-    if not rows:
-        return ""
-    methods = list(dict.fromkeys(row["method"] for row in rows))
-    names = [name for name in SETS if any(row["set"] == name for row in rows)]
-
-    def of(name: str, method: str, key: str) -> float:
-        return float(np.mean([row[key] for row in rows if (row["set"], row["method"]) == (name, method)]))
-
-    lines = []
-    for method in methods:
-        ahead = [
-            sum(of(name, "discover, medium", key) > of(name, method, key) for name in names) for key in ("ari", "nmi")
-        ]
-        means = [f"{np.mean([of(name, method, key) for name in names]):.2f}" for key in ("ari", "nmi")]
-        others = ["", ""] if method == "discover, medium" else [f"{number} of {len(names)}" for number in ahead]
-        lines.append([method, *means, *others])
-    return table(["mean over sets", "ARI", "NMI", "medium grain ahead by ARI", "by NMI"], lines)
-
-
 def missing_line(found: Curves) -> str:
     """Says which sets are not measured yet, if any."""
     missing = [name for name in SETS if name not in found]
@@ -285,52 +229,65 @@ def missing_line(found: Curves) -> str:
     return f" **Not measured yet: {', '.join(missing)}** (`labelling.py simulate --sets {','.join(missing)}`)."
 
 
-def report(folder: Path, encoder: str) -> str:
-    """The page as Markdown."""
-    rows = read_lines(folder / "curves.jsonl")
+def fields(folder: Path, encoder: str) -> dict[str, str]:
+    """What the folder's results put into the page; fields of results that are not there are missing."""
+    found: dict[str, str] = {"encoder": encoder, "seeds": str(len(SEEDS)), "answers": str(MOST_ANSWERS)}
+    of_file: dict[str, Callable[[list[dict[str, Any]]], dict[str, str]]] = {
+        "curves": curve_fields, "discovery": discovery_fields, "records": record_fields,
+        "sessions": lambda rows: {
+            "unlabelled": unlabelled_table(rows), "session_forecasts": session_forecast_table(rows)
+        },
+        "large": lambda rows: {"large": large_table(rows)},
+    }  # fmt: skip
+    for name, make in of_file.items():
+        if rows := read_lines(folder / f"{name}.jsonl"):
+            found |= make(rows)
+    return found
+
+
+def curve_fields(rows: list[dict[str, Any]]) -> dict[str, str]:
+    """Goals and accuracies against labels bought."""
     found = gather(rows)
     goals, met, total = goal_table(found)
     saved_table, saved = savings(found)
-    clusters = read_lines(folder / "discovery.jsonl")
-    sessions = read_lines(folder / "sessions.jsonl")
-    forecasts, constants = forecast_table(read_lines(folder / "records.jsonl"))
-    parts: dict[str, Callable[[], str]] = {
-        "encoder": lambda: encoder,
-        "seeds": lambda: str(len(SEEDS)),
-        "sets": lambda: str(len(found)),
-        "missing": lambda: missing_line(found),
-        "tuned": lambda: tuning_line(rows, list(found)),
-        "goals": lambda: goals, "met": lambda: str(met), "total": lambda: str(total),
-        "area": lambda: accuracy_table(found, None),
-        "one": lambda: accuracy_table(found, 1), "two": lambda: accuracy_table(found, 3),
-        "four": lambda: accuracy_table(found, 7), "classes": lambda: accuracy_table(found, 1, "found"),
-        "tests": lambda: test_table(found), "saved_table": lambda: saved_table, "saved": lambda: f"{100 * saved:.0f}",
-        "discovery": lambda: discovery_table(clusters),
-        "discovery_seeds": lambda: seeds_line(clusters), "discovery_summary": lambda: discovery_summary(clusters),
-        "answers": lambda: str(MOST_ANSWERS),
-        "unlabelled": lambda: unlabelled_table(sessions),
-        "session_forecasts": lambda: session_forecast_table(sessions),
-        "large": lambda: large_table(read_lines(folder / "large.jsonl")),
-        "forecasts": lambda: forecasts, "constants": lambda: str(constants),
+    return {
+        "sets": str(len(found)), "missing": missing_line(found), "tuned": tuning_line(rows, list(found)),
+        "goals": goals, "met": str(met), "total": str(total), "area": accuracy_table(found, None),
+        "one": accuracy_table(found, 1), "two": accuracy_table(found, 3), "four": accuracy_table(found, 7),
+        "classes": accuracy_table(found, 1, "found"), "tests": test_table(found), "saved_table": saved_table,
+        "saved": f"{100 * saved:.0f}",
     }  # fmt: skip
-    page = (HERE / "labelling_page.md").read_text().format(**{name: make() for name, make in parts.items()})
-    return page if clusters else keep_section(page, "## Discovery")
 
 
-def keep_section(page: str, title: str) -> str:
-    """The page with one section as it stands in the page that was made before."""
-    before = (HERE / "LABELLING.md").read_text()
+def discovery_fields(rows: list[dict[str, Any]]) -> dict[str, str]:
+    """Clusters against classes."""
+    return {
+        "discovery": discovery_table(rows), "discovery_seeds": seeds_line(rows),
+        "discovery_summary": discovery_summary(rows),
+    }  # fmt: skip
 
-    def parts_of(text: str) -> tuple[str, str, str]:
-        start = text.index(title)
-        end = text.index("\n## ", start + 1)
-        return text[:start], text[start:end], text[end:]
 
-    head, _, tail = parts_of(page)
-    kept = parts_of(before)[1]
-    if NOT_AGAIN not in kept:
-        kept = kept.replace(title, f"{title}\n\n{NOT_AGAIN}", 1)
-    return head + kept + tail
+def record_fields(rows: list[dict[str, Any]]) -> dict[str, str]:
+    """Errors of the forecast."""
+    forecasts, constants = forecast_table(rows)
+    return {"forecasts": forecasts, "constants": str(constants)}
+
+
+def sections(text: str) -> dict[str, str]:
+    """The parts of a page by their titles; what stands before the first has the title ""."""
+    first, *others = text.split("\n## ")
+    return {"": first, **{part.partition("\n")[0]: part for part in others}}
+
+
+def report(folder: Path, encoder: str, before: str) -> str:
+    """The page as Markdown; sections that lack a result are those of the page `before`."""
+    known = fields(folder, encoder)
+    kept = sections(before)
+    parts = []
+    for title, template in sections((HERE / "labelling_page.md").read_text()).items():
+        needed = {name for _, name, _, _ in Formatter().parse(template) if name}
+        parts.append(template.format(**known) if needed <= known.keys() else kept[title])
+    return "\n## ".join(parts)
 
 
 def main() -> None:
@@ -339,9 +296,10 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--encoder", default="the default encoder")
     chosen = parser.parse_args()
-    (HERE / "LABELLING.md").write_text(report(chosen.folder, chosen.encoder))
-    found = gather(read_lines(chosen.folder / "curves.jsonl"))
-    save_png(picture(found), HERE.parent / "docs" / "images" / "labelling-curves.png")
+    page = HERE / "LABELLING.md"
+    page.write_text(report(chosen.folder, chosen.encoder, page.read_text()))
+    if found := gather(read_lines(chosen.folder / "curves.jsonl")):
+        save_png(picture(found), HERE.parent / "docs" / "images" / "labelling-curves.png")
 
 
 if __name__ == "__main__":

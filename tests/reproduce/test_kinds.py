@@ -1,4 +1,4 @@
-"""What makes the tables of KINDS.md: lines, tables in pages, logistic regression with the graph, the two trials."""
+"""What makes the tables of KINDS.md: lines, tables in pages, logistic regression with the graph, the trials."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from dmin.adaptive import Recipe, Spread, fit_head
-from reproduce import kinds_lines, kinds_tables, kinds_trials
+from dmin.adaptive import Recipe, Spread, fit_head, learn_unlabelled, unlabelled
+from reproduce import kinds_lines, kinds_tables, kinds_votes
 from reproduce.kinds_lines import lines_of, put_table, restart, write
 from reproduce.kinds_trials import Memory, Task, with_memory
 from reproduce.kinds_unlabelled import logistic_weights, logistic_with_graph, unit
@@ -96,7 +96,25 @@ def test_a_memory_that_is_worth_nothing_changes_nothing_and_a_memory_that_is_mov
     assert near < 0.5 * far
 
 
-def test_the_gate_table_takes_the_graph_only_where_left_out_examples_gain() -> None:
-    for draw, gain in enumerate((5.0, -5.0)):
-        write("gate", {"set": "hwu64", "draw": draw, "plain": 80.0, "learned": 81.0, "graph": 83.0, "gain": gain})
-    assert "| hwu64 | 80.00 | 81.00 | 83.00 | 82.00 | 50 % | +0.0 |" in kinds_trials.gate_table()
+def test_variants_leave_one_part_out_each() -> None:
+    rows, _ = groups(4, 3)
+    centres = rows.reshape(4, 3, -1).mean(axis=1)
+    random = np.random.default_rng(2)
+    labels = np.repeat(np.arange(4), 40)
+    texts = unit(centres[labels] + 0.25 * random.standard_normal((160, 12))).astype(np.float32)
+    head = fit_head(Recipe(), [Spread.flat(12)], rows, [3] * 4, [False] * 4)
+    pile, new = texts[::2], texts[1::2]
+    task = kinds_votes.Task(head, pile, np.arange(80), labels[::2], new, labels[1::2])
+    found = kinds_votes.variants(task)
+    assert found["plain"] == task.gains(head) and found["adapted"] == task.gains(learn_unlabelled(head, pile))
+    assert np.isnan(found["graph"][1]) and set(found) == {"plain", *kinds_votes.TITLES}
+    assert unlabelled.EVENING > 0 and unlabelled.vote_share(0.0) == 0.0  # what a variant changed is back
+
+
+def test_the_table_of_votes_shows_changes_by_set() -> None:
+    for pile, new in ((1.0, 2.0), (3.0, 4.0)):
+        accuracy = dict.fromkeys(kinds_votes.TITLES, (80.0 + pile, 70.0 + new)) | {"plain": (80.0, 70.0)}
+        write("votes", {"set": "hwu64", "accuracy": accuracy | {"graph": (85.0, float("nan"))}})
+    table = kinds_votes.votes_table()
+    assert "| hwu64 | +2.00 / +3.00 | +2.00 / +3.00 | +2.00 / +3.00 | +2.00 / +3.00 | +5.00 |" in table
+    assert "| mean |" in table

@@ -10,7 +10,7 @@ import pytest
 from reproduce.kinds_tables import TABLES
 
 ROOT = Path(__file__).parents[2]
-MARKS = [("reproduce/KINDS.md", kind) for kind in (*TABLES, "vectors", "memory", "gate")] + [
+MARKS = [("reproduce/KINDS.md", kind) for kind in (*TABLES, "vectors", "memory", "votes")] + [
     ("README.md", "kinds"),
     ("reproduce/encoders.md", "kinds"),
     ("docs/how-to/encoders.md", "kinds"),
