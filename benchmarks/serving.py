@@ -10,11 +10,11 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import selectors
 import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -136,46 +136,65 @@ def _wait(port: int, process: subprocess.Popen[bytes]) -> None:
 
 
 def _load(service: _Started, path: str, texts: list[str]) -> tuple[float, list[float], float]:
-    """Texts per second, the seconds that each request took, and the service's processor seconds per text."""
-    waits: list[float] = []
+    """Texts per second, the seconds that each request took, and the service's processor seconds per text.
 
-    def client(part: int) -> None:
-        with socket.create_connection(("127.0.0.1", service.port), timeout=120) as connection:
-            for request in requests[part::CLIENTS]:
-                start = time.perf_counter()
-                _exchange(connection, request)
-                waits.append(time.perf_counter() - start)
-
+    One loop serves all clients: threads of this process would take the service's cores for changing places.
+    """
     requests = [_request(path, text) for text in texts]
-
-    threads = [threading.Thread(target=client, args=(part,)) for part in range(CLIENTS)]
+    clients = [_Client(service.port, requests[part::CLIENTS]) for part in range(CLIENTS)]
     before, start = _processor_seconds(service.process.pid), time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(waits) == len(texts)
+    with selectors.DefaultSelector() as ready:
+        for client in clients:
+            ready.register(client.connection, selectors.EVENT_READ, client)
+            client.send()
+        while ready.get_map():
+            for key, _ in ready.select(120):
+                if key.data.receive() and not key.data.send():
+                    ready.unregister(key.fileobj)
+                    key.data.connection.close()
     seconds, spent = time.perf_counter() - start, _processor_seconds(service.process.pid) - before
+    waits = [wait for client in clients for wait in client.waits]
+    assert len(waits) == len(texts)
     return len(texts) / seconds, waits, spent / len(texts)
+
+
+class _Client:
+    """A connection that sends a request when the answer to the one before is there."""
+
+    def __init__(self, port: int, requests: list[bytes]) -> None:
+        self.connection = socket.create_connection(("127.0.0.1", port), timeout=120)
+        self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._left, self._answer, self._start = iter(requests), b"", 0.0
+        self.waits: list[float] = []
+
+    def send(self) -> bool:
+        """Send the next request; False when there is none."""
+        request = next(self._left, None)
+        if request is None:
+            return False
+        self._start, self._answer = time.perf_counter(), b""
+        self.connection.sendall(request)
+        return True
+
+    def receive(self) -> bool:
+        """Take what has come; True when the answer is whole."""
+        part = self.connection.recv(1 << 16)
+        assert part, "the service closed the connection"
+        self._answer += part
+        head, found, body = self._answer.partition(b"\r\n\r\n")
+        if not found:
+            return False
+        assert head.startswith(b"HTTP/1.1 200"), self._answer
+        if len(body) < int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0]):
+            return False
+        self.waits.append(time.perf_counter() - self._start)
+        return True
 
 
 def _request(path: str, text: str) -> bytes:
     body = json.dumps({"texts": [text]} if path == "/classify" else {"texts": [text], "top_k": 1}).encode()
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
     return f"{head}\r\n\r\n".encode() + body
-
-
-def _exchange(connection: socket.socket, request: bytes) -> None:
-    """Send a request and read its answer whole, with as little work as can be: clients share the cores of the service."""
-    connection.sendall(request)
-    answer = b""
-    while b"\r\n\r\n" not in answer:
-        answer += connection.recv(1 << 16)
-    head, _, body = answer.partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 200"), answer
-    length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
-    while len(body) < length:
-        body += connection.recv(1 << 16)
 
 
 def _single(service: _Started) -> dict[str, float]:
