@@ -25,14 +25,14 @@ from dmin.adaptive.unlabelled import soft_labels, softmax
 from reproduce.kinds import vectors_of
 from reproduce.kinds_constants import spread_without
 from reproduce.kinds_data import SETS, KindSet, Vectors, generator
-from reproduce.kinds_lines import PAGE, grouped, lines_of, markdown, put_table, restart, write
+from reproduce.kinds_lines import PAGE, Line, grouped, lines_of, markdown, put_table, restart, write
 
 SHOTS = (1, 5, 10)
-PILES = (("even", 10), ("even", 40), ("uneven", 40), ("unknown", 20))  # kind, texts per class
+PILES = (("even", 10), ("even", 40), ("uneven", 40), ("few", 40), ("unknown", 20))  # kind, texts per class
 DRAWS = (40, 41)
 MOST_NEW = 3000
 TITLES = {
-    "learned": "logistic part alone", "uneven votes": "votes, not evened", "always": "votes, whoever agrees",
+    "learned": "logistic part alone", "uneven votes": "votes, not evened", "always": "votes at full weight",
     "adapted": "`adapt`", "graph": "the graph's own answers",
 }  # fmt: skip
 
@@ -100,7 +100,7 @@ def pile_of(
     owners: list[int] = []
     for column, pool in enumerate(examples):
         rest = generator(found.name, "votes pile", number, column).permutation(np.setdiff1d(pool, support[column]))
-        size = max(1, (per, per // 4, per // 16)[column % 3]) if kind == "uneven" else per
+        size = {"uneven": max(1, (per, per // 4, per // 16)[column % 3]), "few": per * (column % 5 == 0)}.get(kind, per)
         rows += rest[:size].tolist()
         owners += [column] * len(rest[:size])
     return rows, owners
@@ -126,7 +126,7 @@ def variants(task: Task) -> dict[str, tuple[float, float]]:
     adapted = learn_unlabelled(head, task.pile)
     with patch.object(learning, "EVENING", 0.0):
         uneven = learn_unlabelled(head, task.pile)
-    with patch.object(learning, "vote_share", lambda _: 1.0):
+    with patch.object(learning, "part", lambda *_: 1.0):
         always = learn_unlabelled(head, task.pile)
     owner = np.repeat(np.arange(len(head.sizes)), head.sizes)
     rows, texts = np.asarray(head.rows), np.asarray(head.view(task.pile))
@@ -149,17 +149,21 @@ def run(names: list[str]) -> None:
 
 
 def votes_table() -> str:
-    """Change against the head without unlabelled texts, by set: texts of the pile / new texts."""
-    rows, every = [], []
-    for (name,), group in grouped(lines_of("votes"), ("set",)).items():
-        change = [
-            np.mean([np.subtract(line["accuracy"][key], line["accuracy"]["plain"]) for line in group], axis=0)
-            for key in TITLES
-        ]
-        every.append(change)
-        rows.append([name, *(pair(part) for part in change)])
-    rows.append(["mean", *(pair(part) for part in np.mean(every, axis=0))])
-    return markdown(["set", *TITLES.values()], rows)
+    """Change against the head without unlabelled texts, by set and by pile: texts of the pile / new texts."""
+    lines = lines_of("votes")
+    by_set = [[name, *changes(group)] for (name,), group in grouped(lines, ("set",)).items()]
+    by_pile = [
+        [f"pile: {kind}, {per}", *changes(group)] for (kind, per), group in grouped(lines, ("pile", "per")).items()
+    ]
+    return markdown(["", *TITLES.values()], [*by_set, *by_pile, ["mean of all tasks", *changes(lines)]])
+
+
+def changes(lines: list[Line]) -> list[str]:
+    """Mean change of each variant."""
+    return [
+        pair(np.mean([np.subtract(line["accuracy"][key], line["accuracy"]["plain"]) for line in lines], axis=0))
+        for key in TITLES
+    ]
 
 
 def pair(change: Any) -> str:

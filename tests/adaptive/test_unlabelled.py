@@ -11,15 +11,18 @@ import torch
 from dmin.adaptive import Head, learn_unlabelled
 from dmin.adaptive.index import candidate_scores
 from dmin.adaptive.unlabelled import (
+    AGREEMENT,
     EVENING,
+    LEAST,
     agreement,
+    coverage,
     even_votes,
     neighbour_graph,
+    part,
     scale_of,
     softmax,
     spread_labels,
-    vote_share,
-)
+)  # fmt: skip
 from tests.adaptive.common import WIDTH, clusters, fitted
 
 CLASSES = 5
@@ -126,23 +129,37 @@ def test_it_is_about_as_sure_as_it_is_right(plain: Head, adapted: Head) -> None:
 
 def test_where_neighbours_disagree_nobody_votes(plain: Head) -> None:
     noise = np.random.default_rng(0).normal(size=(150, WIDTH)).astype(np.float32) + 2.0
-    found = learn_unlabelled(plain, noise)
     texts = plain.view(noise)
     start = np.concatenate([np.eye(CLASSES)[np.repeat(np.arange(CLASSES), 3)], softmax(plain.scores(texts))])
-    graph = neighbour_graph(np.concatenate([plain.rows, texts]))
-    share = vote_share(agreement(graph, start.astype(np.float32), len(plain.rows)))
-    assert share < 0.5 and (found.voters is None) == (share == 0)
+    agreed = agreement(neighbour_graph(np.concatenate([plain.rows, texts])), start.astype(np.float32), len(plain.rows))
+    found = learn_unlabelled(plain, noise)
+    assert agreed < 0.75 and (found.voters is None) == (agreed <= AGREEMENT[0])
 
 
-@pytest.mark.parametrize(("agreed", "share"), [(0.0, 0.0), (0.6, 0.0), (0.75, 0.5), (0.9, 1.0), (1.2, 1.0)])
-def test_votes_count_the_more_the_more_neighbours_agree(agreed: float, share: float) -> None:
-    assert vote_share(agreed) == pytest.approx(share)
+def test_a_pile_of_one_class_has_no_say(plain: Head) -> None:
+    found = learn_unlabelled(plain, EXAMPLES[0].mean(axis=0) + 0.1 * EVERY[1, 3:33])
+    assert found.voters is None and found.primal is not plain.primal
+    assert accuracy(found, NEW) > accuracy(plain, NEW) - 0.02
+
+
+@pytest.mark.parametrize(("value", "share"), [(0.0, 0.0), (0.6, 0.0), (0.75, 0.5), (0.9, 1.0), (1.2, 1.0)])
+def test_how_far_a_value_lies_between_two(value: float, share: float) -> None:
+    assert part(value, 0.6, 0.9) == pytest.approx(share)
+
+
+def test_coverage_is_the_part_of_the_classes_that_have_texts() -> None:
+    assert coverage(np.eye(4)) == pytest.approx(1.0)
+    assert coverage(np.eye(4)[[0, 0, 0]]) == pytest.approx(0.25)
+    assert coverage(np.eye(4)[[0, 1]]) == pytest.approx(0.5)
 
 
 def test_of_an_uneven_pile_large_classes_vote_less() -> None:
     labels = np.eye(2, dtype=np.float32)[[0] * 30 + [1] * 10]
     votes = even_votes(labels, labels)
     assert votes[0, 0] / votes[-1, 1] == pytest.approx(3.0**-EVENING, rel=1e-3)
+    least = even_votes(np.eye(2, dtype=np.float32)[[0] * 50], np.eye(2, dtype=np.float32)[[0] * 99 + [1]])
+    assert least[0, 0] == pytest.approx(1.98**-EVENING, rel=1e-3)  # and a class of hardly any gets no more than:
+    assert even_votes(labels[-1:], labels[:1]).max() == pytest.approx(LEAST**-EVENING, rel=1e-3)
 
 
 def test_labels_come_from_the_neighbours() -> None:

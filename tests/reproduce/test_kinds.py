@@ -108,13 +108,14 @@ def test_variants_leave_one_part_out_each() -> None:
     found = kinds_votes.variants(task)
     assert found["plain"] == task.gains(head) and found["adapted"] == task.gains(learn_unlabelled(head, pile))
     assert np.isnan(found["graph"][1]) and set(found) == {"plain", *kinds_votes.TITLES}
-    assert unlabelled.EVENING > 0 and unlabelled.vote_share(0.0) == 0.0  # what a variant changed is back
+    assert unlabelled.EVENING > 0 and unlabelled.part(0.0, 0.4, 0.8) == 0.0  # what a variant changed is back
 
 
 def test_the_table_of_votes_shows_changes_by_set() -> None:
     for pile, new in ((1.0, 2.0), (3.0, 4.0)):
         accuracy = dict.fromkeys(kinds_votes.TITLES, (80.0 + pile, 70.0 + new)) | {"plain": (80.0, 70.0)}
-        write("votes", {"set": "hwu64", "accuracy": accuracy | {"graph": (85.0, float("nan"))}})
+        key = {"set": "hwu64", "pile": "even", "per": 10}
+        write("votes", {**key, "accuracy": accuracy | {"graph": (85.0, float("nan"))}})
     table = kinds_votes.votes_table()
     assert "| hwu64 | +2.00 / +3.00 | +2.00 / +3.00 | +2.00 / +3.00 | +2.00 / +3.00 | +5.00 |" in table
-    assert "| mean |" in table
+    assert "| pile: even, 10 | +2.00" in table and "| mean of all tasks | +2.00" in table

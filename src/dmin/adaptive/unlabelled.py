@@ -5,8 +5,9 @@ probabilities; each takes over part of what its neighbours have. Then the logist
 together, and the texts stay as voters on the classes of what is asked (`voters.py`).
 
 Unusual: classes that found many texts vote the less, because a pile is seldom even and says little about how even the
-texts are that will be asked. And where neighbours do not agree (texts of one topic and many moods, say), votes count less
-or nothing: what the head thinks of a text is compared with what it thinks of its neighbours, without any label.
+texts are that will be asked; where most texts fell to few classes, votes count less or nothing. So they do where neighbours
+do not agree (texts of one topic and many moods, say): what the head thinks of a text is compared with what it thinks of
+its neighbours, without any label.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from dmin.adaptive.voters import Voters
 NEIGHBOURS, NEARNESS, TAKEN, ROUNDS = 7, 10.0, 0.8, 40
 TEXT_WEIGHT = 0.2  # what an unlabelled text counts beside an example
 CLASS_WEIGHT = 8.0  # what all of them count together at most, per class
-VOTE, EVENING = 12.0, 0.85  # of the votes in the score; how far classes of many texts are held back
-DISAGREEING, AGREEING = 0.6, 0.9  # agreement of neighbours at which votes count nothing, and all
+VOTE, EVENING = 12.0, 0.85  # weight of the votes in the score; how far classes of many texts are held back
+LEAST = 0.4  # of the mean number of texts of a class: with fewer, a class is not helped further
+AGREEMENT = (0.6, 0.9)  # of neighbours, at which votes count nothing, and all
+COVERAGE = (0.4, 0.8)  # of the classes by the pile, likewise
 MOST_TEXTS = 20_000  # more are not needed, and the graph compares each with each
 _SCALED_BY = 2_000  # texts that the scale is found on
 _BLOCK = 1024
@@ -49,7 +52,7 @@ def learn_unlabelled(head: Head, vectors: Array) -> Head:
     found = spread_labels(graph, start)  # [N, C]
     labels = found[len(targets) :]
     learned = _fit_texts(head, texts, labels, min(TEXT_WEIGHT, CLASS_WEIGHT * len(head.sizes) / len(texts)))
-    weight = VOTE * vote_share(agreement(graph, start, len(targets)))
+    weight = VOTE * part(agreement(graph, start, len(targets)), *AGREEMENT) * part(coverage(labels), *COVERAGE)
     return learned if not weight else _with_voters(learned, texts, weight * even_votes(found, labels))
 
 
@@ -67,8 +70,14 @@ def _with_voters(head: Head, texts: Array, votes: Any) -> Head:
 
 def even_votes(found: Any, labels: Any) -> Any:
     """Labels [N, C] as votes: less for classes that have many of the texts' labels [m, C]."""
-    mass = labels.sum(axis=0) + 1e-3  # [C]
-    return (found * (mass / mass.mean()) ** -EVENING).astype(np.float32)
+    mass = labels.sum(axis=0)  # [C]
+    return (found * np.maximum(mass / mass.mean(), LEAST) ** -EVENING).astype(np.float32)
+
+
+def coverage(labels: Any) -> float:
+    """The part of the classes that the texts' labels [m, C] are about: 1 where they are even, 1/C where all have one."""
+    mass = labels.sum(axis=0)  # [C]
+    return float(mass.sum() ** 2 / (len(mass) * (mass**2).sum()))
 
 
 def agreement(graph: Graph, start: Any, rows: int) -> float:
@@ -84,9 +93,9 @@ def agreement(graph: Graph, start: Any, rows: int) -> float:
     return float((around * own).sum() / (own * own).sum())
 
 
-def vote_share(agreement: float) -> float:
-    """Which part of their weight votes have, from 0 to 1."""
-    return float(np.clip((agreement - DISAGREEING) / (AGREEING - DISAGREEING), 0, 1))
+def part(value: float, none: float, full: float) -> float:
+    """How far a value lies between two others, from 0 to 1."""
+    return float(np.clip((value - none) / (full - none), 0, 1))
 
 
 def scale_of(scores: Any, sure: float) -> float:
