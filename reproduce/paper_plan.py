@@ -136,6 +136,7 @@ def plan_of(data: str, split: str, rows: tuple[TableRow, ...], named: bool, seed
         EPISODES,
         reference="dmin",
         names=named,
+        chosen=ChosenSettings("none", {}),  # each row brings its own
     )
 
 

@@ -52,6 +52,13 @@ def test_the_trainer_and_the_episodes_change_all_keys(monkeypatch: pytest.Monkey
     assert shared in SHARED and different(monkeypatch, shared) == set(METHODS)
 
 
+def test_what_a_search_chose_changes_keys_by_the_settings_alone() -> None:
+    one, other = (
+        module._text_digest(f"traits = Traits(name='a', searched={value})") for value in ("()", "(('b', 1),)")
+    )
+    assert one == other != module._text_digest("traits = Traits(name='b', searched=())")
+
+
 def test_comments_and_docstrings_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert different(monkeypatch, "dmin.methods.dmin", "\n# a comment\n") == set()
     texts = {

@@ -14,13 +14,13 @@ import pytest
 from dmin.errors import ConfigError
 from dmin.evaluation.ablation import PAPER_ROWS, READING_ROWS
 from dmin.evaluation.bench import Bench
-from dmin.evaluation.chosen_settings import read_settings, write_settings
+from dmin.evaluation.chosen_settings import ChosenSettings, read_settings, write_settings
 from dmin.evaluation.comparison import Comparison
 from dmin.evaluation.comparison_plan import ComparisonPlan, TableRow, standard_rows
 from dmin.evaluation.report import write_outputs
 from dmin.evaluation.tables import build_tables, to_markdown
 from dmin.methods import METHODS
-from dmin.training import load_config
+from dmin.training import TrainConfig, load_config
 from dmin.training.task import chosen_pooling
 
 pytestmark = pytest.mark.slow
@@ -244,9 +244,12 @@ def test_keys_of_stored_cells_stay_valid(monkeypatch: pytest.MonkeyPatch) -> Non
     """A key that changes while neither settings nor code do would throw away cells that users have computed."""
     monkeypatch.setattr("dmin.evaluation.comparison_plan.code_digest", lambda method: f"code of {method}")
     rows = (*standard_rows(("dmin-plus", "ataml")), TableRow("without-dmm", "dmin", {"use_memory": False}))
-    chosen = ComparisonPlan(load_config(overrides={"stage2.batch": 4}), ("banking77",), ("s1",), rows, (5,), (1,))
-    named = ComparisonPlan(load_config(), ("banking77",), (None,), rows, (5,), (1,), start="raw", names=True)
-    assert [prepared.key for one in (chosen, named) for prepared in one.prepare()] == KEYS
+    plain: dict[str, Any] = {"chosen": ChosenSettings("plain", {})}
+    some = ComparisonPlan(
+        load_config(overrides={"stage2.batch": 4}), ("banking77",), ("s1",), rows, (5,), (1,), **plain
+    )
+    named = ComparisonPlan(load_config(), ("banking77",), (None,), rows, (5,), (1,), start="raw", names=True, **plain)
+    assert [prepared.key for one in (some, named) for prepared in one.prepare()] == KEYS
     changed = (
         TableRow("dmin", "dmin"),
         TableRow("a", "dmin", {"use_memory": False}),
@@ -331,12 +334,30 @@ def test_names_for_every_row(data: Path, tiny_encoder_folder: Path, tmp_path: Pa
         Comparison(plan(data, tiny_encoder_folder, ("hatt",), names=True), tmp_path, warn=silent).check()
 
 
+def test_rows_have_the_searched_settings_unless_something_else_was_said() -> None:
+    def config_of(**options: Any) -> TrainConfig:
+        rows = options.pop("rows", standard_rows(("prototypical",)))
+        base = load_config(overrides=options.pop("base", {}))
+        made = ComparisonPlan(base, ("starter",), (None,), rows, (5,), (1,), **options)
+        return made.prepare()[0].config
+
+    searched = config_of()
+    assert searched.options == {"project": False, "input_map": True, "input_unit": True}
+    assert (searched.stage2.learning_rate, searched.stage2.scalar_learning_rate) == (1e-4, 1e-2)
+    plain = config_of(chosen=ChosenSettings("plain", {}))
+    assert plain.options == {} and plain.stage2.learning_rate is None
+    assert config_of(base={"tune": "full"}).options == {}
+    assert config_of(base={"stage2.learning_rate": 0.5}).stage2.learning_rate == 0.5
+    own = config_of(rows=(TableRow("x", "prototypical", {"project": True}),))
+    assert own.options == {"project": True, "input_map": True, "input_unit": True}
+
+
 def test_ablation_rows_build_and_differ(data: Path, tiny_encoder_folder: Path, tmp_path: Path) -> None:
     some = plan(data, tiny_encoder_folder, shots=(1,))
     kept = (row for row in PAPER_ROWS + READING_ROWS if row.name != "capsules-8")
     rows = (*kept, TableRow("capsules-6", "dmin", {"capsules": 6}, "6 capsules"))
     made = run(ComparisonPlan(some.base, some.data, some.splits, rows, (2,), (1,), 1, 6), tmp_path)
-    assert len(made.results()) == 15
+    assert len(made.results()) == 16
     names = {row.name for row in PAPER_ROWS}
     assert {"without-dmm", "without-qim", "iterations-1", "iterations-2", "dmin", "static-memory"} == names
-    assert len({json.dumps(row.options, sort_keys=True) for row in PAPER_ROWS + READING_ROWS}) == 15
+    assert len({json.dumps(row.options, sort_keys=True) for row in PAPER_ROWS + READING_ROWS}) == 16

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import yaml
+
 from dmin.methods import METHODS
 from reproduce.search_spaces import chosen_table, table
 
@@ -19,3 +21,11 @@ def test_the_page_lists_the_declared_spaces() -> None:
 def test_the_page_tells_what_was_chosen() -> None:
     found = chosen_table(PAGE.with_name("chosen.yaml"))
     assert found in PAGE.read_text(encoding="utf-8") and "| `dmin` | 12 |" in found
+
+
+def test_trainings_begin_with_what_the_search_chose_beyond_its_interval() -> None:
+    stored = yaml.safe_load(PAGE.with_name("chosen.yaml").read_text(encoding="utf-8"))["methods"]
+    for name, method in METHODS.items():
+        row = stored.get(name)
+        surely = row is not None and row["gain"] > row["gain_ci95"] and method.traits.meta_trained
+        assert dict(method.traits.searched) == (row["changed"] if surely else {}), name

@@ -9,7 +9,7 @@ import yaml
 
 from dmin.errors import ConfigError
 from dmin.training import TrainConfig, load_config
-from dmin.training.config import differences, known_keys
+from dmin.training.config import differences, known_keys, searched_settings
 
 
 def test_file_overrides_and_back(tmp_path: Path) -> None:
@@ -54,6 +54,32 @@ def test_broken_files(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text("a: [")
     with pytest.raises(ConfigError, match="cannot read .* is not valid YAML"):
         load_config(tmp_path / "x.yaml")
+
+
+def test_a_new_training_begins_with_what_a_search_chose(tmp_path: Path) -> None:
+    plain, searched = (load_config(overrides={"method": "dmin"}, searched=yes) for yes in (False, True))
+    assert plain.options == {} and searched.options["memory_capsules"] == 32
+    assert load_config(overrides={"method": "dmin-plus"}, searched=True) == load_config()
+    given = {"method": "dmin", "options.memory_capsules": 8, "stage2.learning_rate": 0.5}
+    changed = load_config(overrides=given, searched=True)
+    assert changed.options == {**searched.options, "memory_capsules": 8} and changed.stage2.learning_rate == 0.5
+    path = tmp_path / "config.yaml"
+    path.write_text(searched.to_yaml())
+    assert load_config(path) == searched
+
+
+@pytest.mark.parametrize(
+    "given", [{"tune": "full"}, {"all_classes": True}, {"method": "nearest"}, {"method": "no such method"}]
+)
+def test_what_was_not_searched_begins_plain(given: dict[str, object]) -> None:
+    assert searched_settings({"method": "dmin", **given}) == {}
+
+
+def test_capsules_that_were_searched_fit_the_named_encoders_only() -> None:
+    every = searched_settings({"method": "dmin"})
+    for given in ({"options.capsules": 4}, {"options": {"capsules": 4}}, {"encoder": "some/folder"}):
+        left = searched_settings({"method": "dmin", **given})
+        assert left == {key: value for key, value in every.items() if not key.endswith("_capsules")} != every
 
 
 def test_differences_are_named() -> None:

@@ -16,11 +16,13 @@ from dmin.cli.common import names as listed
 from dmin.errors import ConfigError, DataError, TrainingInterruptedError, unknown_name
 
 if TYPE_CHECKING:
+    from dmin.evaluation.chosen_settings import ChosenSettings
     from dmin.evaluation.comparison import Comparison
     from dmin.evaluation.comparison_plan import ComparisonPlan
     from dmin.training import TrainConfig
 
 DEFAULT_TEST_EPISODES = 300
+PLAIN = "plain"  # of --settings
 
 # Options of this command, so that its signature has a line for each
 DataSets = Annotated[str | None, typer.Option(help="Data sets, separated by commas. Default: starter.")]
@@ -36,7 +38,12 @@ Reference = Annotated[
 ]
 Names = Annotated[bool, typer.Option("--names", help="Give every row the class names, as one more example.")]
 Chosen = Annotated[
-    Path | None, typer.Option("--settings", metavar="FILE", help="What dmin search chose for each method.")
+    Path | None,
+    typer.Option(
+        "--settings",
+        metavar="FILE",
+        help="What dmin search chose for each method. plain: the methods' own defaults, not what our search chose.",
+    ),
 ]
 FineTuneEpisodes = Annotated[
     str, typer.Option(help="Test episodes of fine-tuning with --tune full, at most, or: all. It is slow.")
@@ -91,7 +98,6 @@ def compare(
         return
     _check(start, seeds, episodes)
     from dmin.data.columns import data_stem, split_names
-    from dmin.evaluation.chosen_settings import read_settings
     from dmin.evaluation.comparison_plan import ComparisonPlan, standard_rows
     from dmin.files import safe_name
 
@@ -104,9 +110,18 @@ def compare(
     plan = ComparisonPlan(
         base, tuple(sets), tuple(listed(split)) or (None,), rows, tuple(numbers(way, "--way")),
         tuple(numbers(shot, "--shot")), seeds, count, "raw" if start == "raw" else "stage1", against, names,
-        read_settings(chosen) if chosen else None, _most_fine_tuned(fine_tune_episodes),
+        _chosen_settings(chosen), _most_fine_tuned(fine_tune_episodes),
     )  # fmt: skip
     run_plan(plan, out or Path("runs") / safe_name("compare-" + "-".join(map(data_stem, sets))), "Comparison")
+
+
+def _chosen_settings(given: Path | None) -> ChosenSettings | None:
+    """What --settings names; "plain" is a choice of nothing."""
+    from dmin.evaluation.chosen_settings import ChosenSettings, read_settings
+
+    if given is None:
+        return None
+    return ChosenSettings(PLAIN, {}) if str(given) == PLAIN and not given.is_file() else read_settings(given)
 
 
 def _check(start: str, seeds: int, episodes: int | None) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dmin.training import TrainConfig
 
 DATA_HELP = "A named set, a file, or a Hugging Face id; several are separated by commas. Default: starter."
+PLAIN_HELP = "Begin with the method's own defaults, not with what our search chose for a frozen encoder."
 EXCLUDE_HELP = "Labelled files, separated by commas, whose texts are left out of the data (test sets, for example)."
 
 ALL_CLASSES = "all-classes"  # in the name of a folder
@@ -51,6 +52,7 @@ def train(
     out: Annotated[Path | None, typer.Option(help="Default: runs/DATA-SPLIT-METHOD-CwayKshot.")] = None,
     resume: Annotated[bool, typer.Option(help="Continue the run in --out after an interruption.")] = False,
     overwrite: Annotated[bool, typer.Option(help="Replace a run that is in the folder.")] = False,
+    plain: Annotated[bool, typer.Option("--plain", help=PLAIN_HELP)] = False,
     show_settings: Annotated[bool, typer.Option(help="Print the settings as YAML and stop.")] = False,
 ) -> None:
     """Train a model: for classes to come, or (--all-classes) your own.
@@ -78,7 +80,7 @@ def train(
         "encoding": encoding,
     }  # fmt: skip
     overrides = {key: value for key, value in given.items() if value is not None} | parse_settings(settings)
-    chosen, folder = _resolve(config, overrides, preset, out, resume)
+    chosen, folder = _resolve(config, overrides, preset, out, resume, searched=not plain)
     if show_settings:
         echo(chosen.to_yaml(), nl=False)
         return
@@ -86,13 +88,19 @@ def train(
 
 
 def _resolve(
-    config: Path | None, overrides: dict[str, Any], preset: str | None, out: Path | None, resume: bool
+    config: Path | None,
+    overrides: dict[str, Any],
+    preset: str | None,
+    out: Path | None,
+    resume: bool,
+    *,
+    searched: bool,
 ) -> tuple[TrainConfig, Path]:
     """Settings and folder; a resumed run has its own settings, and those given must agree with them."""
     from dmin.training import load_config
 
     if not resume:
-        chosen = load_config(config, overrides, preset)
+        chosen = load_config(config, overrides, preset, searched=searched)
         return chosen, out or default_folder(chosen)
     if out is None:
         raise ConfigError("--resume needs --out, the folder of the run")

@@ -25,13 +25,14 @@ PLUS_ROWS = (
     TableRow("contrast", "dmin-plus", {"contrast": 20}, "with the contrast of the classes"),
 )
 READING_ROWS = (
+    TableRow("softmax-capsules", "dmin", {"softmax_over": "capsules"}, "softmax over capsules"),
     TableRow("softmax-memory", "dmin", {"softmax_over": "memory"}, "softmax over memory"),
-    TableRow("capsules-1", "dmin", {"capsules": 1}, "1 capsule"),
-    TableRow("capsules-2", "dmin", {"capsules": 2}, "2 capsules"),
-    TableRow("capsules-4", "dmin", {"capsules": 4}, "4 capsules"),
-    TableRow("capsules-8", "dmin", {"capsules": 8}, "8 capsules"),
+    *(
+        TableRow(f"capsules-{count}", "dmin", {"capsules": count}, f"{count} capsule{'s' if count > 1 else ''} in both")
+        for count in (1, 2, 4, 8)
+    ),
     TableRow("random-start", "dmin", {"initialisation": "random"}, "random initialisation of the routing"),
-    TableRow("shared-routing", "dmin", {"share_routing": True}, "shared routing weights"),
+    TableRow("shared-routing", "dmin", {"share_routing": True, "capsules": 4}, "shared routing weights, 4 capsules"),
     TableRow("masked-rows", "dmin", {"mask_own_rows": True}, "own base rows masked in training"),
     TableRow("frozen-memory", "dmin", {"tune_memory": False}, "W_base kept as stage 1 left it"),
 )

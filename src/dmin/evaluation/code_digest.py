@@ -68,8 +68,8 @@ def _text_digest(text: str) -> str:
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and _documented(node):
             node.body = node.body[1:]
-        if isinstance(node, ast.Call):  # what may be searched does not change what was computed
-            node.keywords = [keyword for keyword in node.keywords if keyword.arg != "search"]
+        if isinstance(node, ast.Call):  # what may be searched, and what settings begin with, computes nothing
+            node.keywords = [keyword for keyword in node.keywords if keyword.arg not in ("search", "searched")]
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
 
 

@@ -19,6 +19,7 @@ from dmin.evaluation.code_digest import code_digest
 from dmin.files import file_digest
 from dmin.methods import METHODS, FineTunesEncoder, method_class
 from dmin.training import TrainConfig, load_config
+from dmin.training.config import searched_settings
 from dmin.training.task import chosen_pooling
 from dmin.training.train import Start
 
@@ -114,13 +115,20 @@ class ComparisonPlan:
             "data": job.data, "split": job.split, "seed": job.seed, "way": job.way, "shot": job.shot,
             "method": job.row.method, "options": dict(job.row.options),
         }  # fmt: skip
-        if self.chosen is not None:
-            own = {f"options.{name}" for name in job.row.options}  # what a row changes stays as it says
-            found = self.chosen.of(job.row.method, job.data).items()
-            values |= {key: value for key, value in found if key not in own}
+        values |= self._chosen(job)
         if self.names:
             values["stage2"] |= {"names": 1.0}
         return load_config(overrides=values | job.row.settings)
+
+    def _chosen(self, job: Job) -> dict[str, Any]:
+        """What a search chose for the row's method, but for what the row or the settings of all rows say."""
+        own = {f"options.{name}" for name in job.row.options}
+        if self.chosen is not None:
+            return {key: value for key, value in self.chosen.of(job.row.method, job.data).items() if key not in own}
+        base = self.base
+        given = {"method": job.row.method, "tune": base.tune, "encoder": base.encoder, "options": job.row.options}
+        rates = {f"stage2.{name}" for name, value in base.stage2 if value is not None}
+        return {key: value for key, value in searched_settings(given).items() if key not in own | rates}
 
     def _key(self, job: Job, config: TrainConfig, digests: dict[str, str]) -> str:
         """Names everything that decides a job's result: settings, files, and the code that computes."""

@@ -130,9 +130,11 @@ def _note(plan: ComparisonPlan, tests: int) -> str:
         ", with the variance corrected for classes that splits share (Nadeau and Bengio, 2003)" if several else ""
     )
     named = ", every class with its name as one more example" if plan.names else ""
-    chosen = (
-        f", each method with the settings that {plan.chosen.name} chose on validation classes" if plan.chosen else ""
-    )
+    chosen = ""
+    if plan.chosen is not None and plan.chosen.overall:
+        chosen = f", each method with the settings that {plan.chosen.name} chose on validation classes"
+    elif plan.chosen is None and base.tune == "none":
+        chosen = ", each method with the settings that our search chose on validation classes of other sets or splits"
     reference = method_title(plan)
     test = (
         "paired t-test over the split means with the corrected variance"

@@ -46,6 +46,9 @@ class Traits:
     gives_cosines: bool = False  # score / temperature is a cosine, or one less a constant of its class
     joint: bool = False  # a class's score depends on which other classes there are
     search: SearchSpace = field(default_factory=SearchSpace)  # what `dmin search` may choose
+    # What a search chose on validation classes of several sets, where it gained beyond its confidence interval: settings of
+    # `dmin train` that a new training with a frozen encoder begins with. The constructor's defaults stay the paper's.
+    searched: tuple[tuple[str, Any], ...] = ()
     # Options with the values that they had in heads saved before heads stored all their options:
     early_options: tuple[tuple[str, Any], ...] = ()
 

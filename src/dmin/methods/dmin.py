@@ -74,6 +74,10 @@ class DMIN(FewShotMethod):
             rates(1e-4, 3e-4, 1e-3), option("tau_learning_rate", None, 1e-2), option("memory_capsules", None, 16, 32, 64),
             option("query_capsules", None, 1, 8), option("softmax_over", "capsules", "memory"), *COMMON,
         )),
+        searched=(
+            ("options.tau_learning_rate", 1e-2), ("options.memory_capsules", 32), ("options.query_capsules", 1),
+            ("options.softmax_over", "memory"), ("options.input_map", True), ("options.input_unit", True),
+        ),
         early_options=(("capsules", 4),),
     )  # fmt: skip
 

@@ -33,6 +33,10 @@ class Prototypical(FewShotMethod):
         search=SearchSpace((
             rates(3e-4, 1e-4, 1e-3), scalar_rates(None, 1e-2), option("project", True, False), *COMMON,
         )),
+        searched=(
+            ("stage2.learning_rate", 1e-4), ("stage2.scalar_learning_rate", 1e-2), ("options.project", False),
+            ("options.input_map", True), ("options.input_unit", True),
+        ),
     )  # fmt: skip
     squared_norm: Tensor
 

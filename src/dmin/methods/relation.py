@@ -40,6 +40,9 @@ class Relation(FewShotMethod):
         search=SearchSpace((
             rates(1e-3, 1e-4, 3e-4), option("initialisation", "random", "identity"), option("pool", "sum", "mean"), *COMMON,
         )),
+        searched=(
+            ("stage2.learning_rate", 1e-4), ("options.initialisation", "identity"), ("options.input_centre", True),
+        ),
     )  # fmt: skip
 
     def __init__(

@@ -19,6 +19,7 @@ from dmin.files import short
 Tune = Literal["full", "lora", "none"]
 _MOST_BYTES = 1 << 20  # of a file of settings
 _MOST_SEED = 2**63 - 1
+NAMED_ENCODERS = ("default", "minilm", "bge-small", "static")
 
 # Settings by name: the paper's own two, for whoever has its data and a GPU.
 _PAPER: dict[str, Any] = {
@@ -179,9 +180,20 @@ class TrainConfig(_Settings):
 
 
 def load_config(
-    path: Path | None = None, overrides: Mapping[str, Any] | None = None, preset_name: str | None = None
+    path: Path | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    preset_name: str | None = None,
+    *,
+    searched: bool = False,
 ) -> TrainConfig:
     """Settings from a preset, changed by a YAML file, changed by overrides: `{"stage2.episodes": 500, "way": 10}`.
+
+    Args:
+        path: the YAML file.
+        overrides: settings by dotted names.
+        preset_name: the preset.
+        searched: begin with what a search chose for the method (`searched_settings`), as a new training does. Settings
+            that were stored are complete, and are read without it.
 
     Raises:
         ConfigError: one line that names the key and what it takes.
@@ -190,7 +202,8 @@ def load_config(
         raise ConfigError(f"{path} has {path.stat().st_size:,} bytes: too many for a file of settings")
     stored = _read_yaml(path) if path is not None else {}
     values: dict[str, Any] = {}
-    for key, value in {**preset(preset_name), **flatten(stored), **(overrides or {})}.items():
+    given = {**preset(preset_name), **flatten(stored), **(overrides or {})}
+    for key, value in ({**searched_settings(given), **given} if searched else given).items():
         target = values
         *sections, last = key.split(".")
         for section in sections:
@@ -202,6 +215,25 @@ def load_config(
         return TrainConfig(**values)
     except ValidationError as error:
         raise ConfigError(_explain(error, path)) from error
+
+
+def searched_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a search on validation classes chose for the method of some settings, by dotted names.
+
+    It was made with a frozen encoder and for episodes: with another `tune`, or `all_classes`, there is none.
+    """
+    from dmin.methods import METHODS
+
+    fields = TrainConfig.model_fields
+    method, tune, every = (given.get(key, fields[key].default) for key in ("method", "tune", "all_classes"))
+    if method not in METHODS or tune != "none" or every:
+        return {}
+    found = dict(METHODS[method].traits.searched)
+    capsules = given.get("options.capsules", (given.get("options") or {}).get("capsules"))
+    if capsules is not None or given.get("encoder", fields["encoder"].default) not in NAMED_ENCODERS:
+        # `capsules` sets both numbers; and they divide the width of the encoders that come with the package.
+        found = {key: value for key, value in found.items() if not key.endswith("_capsules")}
+    return found
 
 
 def preset(name: str | None) -> dict[str, Any]:
