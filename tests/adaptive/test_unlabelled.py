@@ -16,7 +16,7 @@ from dmin.adaptive.unlabelled import (
     LEAST,
     agreement,
     coverage,
-    even_votes,
+    evened,
     neighbour_graph,
     part,
     scale_of,
@@ -55,14 +55,18 @@ def test_cosines_stay_as_they_are(plain: Head, adapted: Head) -> None:
     assert np.array_equal(plain.cosines(plain.view(NEW)), adapted.cosines(adapted.view(NEW)))
 
 
-def test_a_text_of_the_pile_gets_nearly_its_own_vote(adapted: Head) -> None:
+def test_a_text_of_the_pile_gets_its_own_vote_and_a_new_one_those_around_it(adapted: Head) -> None:
     voters = adapted.voters
     assert voters is not None
-    own = voters.votes[:, len(adapted.rows) :].T  # [m, C]
-    got = voters(adapted.view(PILE))
-    assert (own.argmax(axis=1) == got.argmax(axis=1)).mean() > 0.95
-    others = voters.of_others(len(adapted.rows) + np.arange(len(PILE)))
-    assert np.abs(got - own).mean() < np.abs(others - own).mean()
+    votes, scale = voters(adapted.view(PILE))
+    places = len(adapted.rows) + np.arange(len(PILE))
+    assert np.allclose(votes, voters.of_own * voters.labels[:, places].T)
+    assert np.all(scale == np.float32(voters.own_scale))
+    near = adapted.view(NEW[:1]) @ voters.rows.T  # [1, m]
+    weights = np.exp(16 * (near - 1))
+    expected = voters.of_new * (weights @ voters.labels.T) / weights.sum()
+    votes, scale = voters(adapted.view(NEW[:1]))
+    assert np.allclose(votes, expected, atol=1e-4) and scale[0, 0] == np.float32(voters.scale)
 
 
 def test_others_are_all_but_the_voter_itself(adapted: Head) -> None:
@@ -71,7 +75,7 @@ def test_others_are_all_but_the_voter_itself(adapted: Head) -> None:
     near = voters.rows @ voters.rows[4]
     weights = np.exp(16 * (near - 1))
     weights[4] = 0
-    expected = voters.votes @ weights / weights.sum()
+    expected = voters.of_new * (voters.labels @ weights) / weights.sum()
     assert np.allclose(voters.of_others(np.array([4]))[0], expected, atol=1e-4)
 
 
@@ -88,7 +92,7 @@ def test_a_class_that_comes_or_goes_moves_no_other_score(adapted: Head) -> None:
 
 
 def test_shares_add_up_to_the_score(adapted: Head) -> None:
-    queries = adapted.view(NEW[:6])
+    queries = adapted.view(np.concatenate([NEW[:4], PILE[:2]]))
     scores = adapted.scores(queries)
     for query, row in zip(queries, scores, strict=True):
         for column in range(CLASSES):
@@ -103,8 +107,8 @@ def test_without_a_row_the_votes_stay(adapted: Head) -> None:
     cosine, score = adapted.without(query, 0, 1)
     assert adapted.dual is not None and adapted.primal is not None
     logit = float(adapted.primal[0] @ query - adapted.dual[1, 0] * (adapted.rows[1] @ query))
-    vote = float(voters(query[None, :])[0, 0])
-    assert score == pytest.approx(voters.scale * (8 * cosine + logit + vote), abs=1e-4)
+    votes, scale = voters(query[None, :])
+    assert score == pytest.approx(float(scale[0, 0] * (8 * cosine + logit + votes[0, 0])), abs=1e-4)
 
 
 def test_numpy_and_torch_agree(adapted: Head) -> None:
@@ -115,7 +119,7 @@ def test_numpy_and_torch_agree(adapted: Head) -> None:
 
 
 def test_candidates_of_an_index_are_scored_with_the_votes(adapted: Head) -> None:
-    queries = adapted.view(NEW[:9])
+    queries = adapted.view(np.concatenate([NEW[:9], PILE[:3]]))
     columns = np.argsort(-adapted.scores(queries), axis=1)[:, :2]
     _, found = candidate_scores(adapted, queries, columns)
     assert np.allclose(found, np.take_along_axis(adapted.scores(queries), columns, axis=1), atol=1e-4)
@@ -136,9 +140,9 @@ def test_where_neighbours_disagree_nobody_votes(plain: Head) -> None:
     assert agreed < 0.75 and (found.voters is None) == (agreed <= AGREEMENT[0])
 
 
-def test_a_pile_of_one_class_has_no_say(plain: Head) -> None:
+def test_a_pile_of_one_class_has_no_say_on_new_texts(plain: Head) -> None:
     found = learn_unlabelled(plain, EXAMPLES[0].mean(axis=0) + 0.1 * EVERY[1, 3:33])
-    assert found.voters is None and found.primal is not plain.primal
+    assert found.voters is not None and not found.voters.of_new.any() and found.voters.of_own.any()
     assert accuracy(found, NEW) > accuracy(plain, NEW) - 0.02
 
 
@@ -154,12 +158,10 @@ def test_coverage_is_the_part_of_the_classes_that_have_texts() -> None:
 
 
 def test_of_an_uneven_pile_large_classes_vote_less() -> None:
-    labels = np.eye(2, dtype=np.float32)[[0] * 30 + [1] * 10]
-    votes = even_votes(labels, labels)
-    assert votes[0, 0] / votes[-1, 1] == pytest.approx(3.0**-EVENING, rel=1e-3)
-    least = even_votes(np.eye(2, dtype=np.float32)[[0] * 50], np.eye(2, dtype=np.float32)[[0] * 99 + [1]])
-    assert least[0, 0] == pytest.approx(1.98**-EVENING, rel=1e-3)  # and a class of hardly any gets no more than:
-    assert even_votes(labels[-1:], labels[:1]).max() == pytest.approx(LEAST**-EVENING, rel=1e-3)
+    many, few = evened(np.array([30.0, 10.0]), EVENING)
+    assert many / few == pytest.approx(3.0**-EVENING)
+    assert evened(np.array([99.0, 1.0]), EVENING)[1] == pytest.approx(LEAST**-EVENING)  # hardly any get no more
+    assert evened(np.array([30.0, 10.0]), 0.0).tolist() == [1, 1]
 
 
 def test_labels_come_from_the_neighbours() -> None:

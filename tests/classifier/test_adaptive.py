@@ -196,9 +196,9 @@ def test_what_was_learned_from_unlabelled_texts_is_saved(tmp_path: Path) -> None
     assert setup is not None
     arrays, values = fitting.pack(head)
     with pytest.raises(ModelError, match="do not fit each other"):
-        fitting.unpack(setup, arrays | {"voters.votes": arrays["voters.votes"][:, :-1]}, values)
+        fitting.unpack(setup, arrays | {"voters.labels": arrays["voters.labels"][:, :-1]}, values)
     with pytest.raises(ModelError, match="do not fit each other"):
-        fitting.unpack(setup, arrays, values | {"voters_scale": -1.0})
+        fitting.unpack(setup, arrays, values | {"voters": {"scale": -1.0, "own_scale": 1.0}})
 
 
 def test_unlabelled_texts_need_the_default_head_and_a_fit() -> None:

@@ -202,9 +202,8 @@ class Head:
             rest = float(np.asarray(self.primal[column, :], dtype=np.float64) @ asked - found.sum())
         own = self.rows_of(column)
         found[own] += self.recipe.cosine_weight * self._vector_shares(rows[own], near[own], self._counts[own])
-        if self.voters is None:
-            return found, rest
-        return self.voters.scale * found, self.voters.scale * (rest + self._vote(query, column))
+        vote, scale = self._vote(query, column)
+        return scale * found, scale * (rest + vote)
 
     def without(self, query: Array, column: int, row: int) -> tuple[float, float]:
         """(cosine, deciding score) of a class for one query [D] if one of its rows were not there."""
@@ -222,14 +221,15 @@ class Head:
             place = own.start + row
             own_part = float(self.dual[place, column]) * float(np.asarray(self.rows[place, :]) @ np.asarray(query))
             logit = float(np.asarray(self.primal[column, :]) @ np.asarray(query)) - own_part
-        score = self.recipe.cosine_weight * cosine + logit
-        if self.voters is not None:
-            score = self.voters.scale * (score + self._vote(query, column))
-        return cosine, score
+        vote, scale = self._vote(query, column)
+        return cosine, scale * (self.recipe.cosine_weight * cosine + logit + vote)
 
-    def _vote(self, query: Array, column: int) -> float:
-        """What unlabelled texts add to a class's score of one query [D]."""
-        return 0.0 if self.voters is None else float(self.voters(query[None, :])[0, column])
+    def _vote(self, query: Array, column: int) -> tuple[float, float]:
+        """What unlabelled texts add to a class's score of one query [D], and the scale of the sum."""
+        if self.voters is None:
+            return 0.0, 1.0
+        votes, scale = self.voters(query[None, :])
+        return float(votes[0, column]), float(scale[0, 0])
 
     def _vector_shares(self, rows: Any, near: Any, counts: Any) -> Any:
         """Each row's part [K] in the cosine of one class with rows [K, D] and likenesses [K]."""

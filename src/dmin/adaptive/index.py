@@ -126,7 +126,8 @@ def _scores(head: Head, queries: FloatArray, columns: NDArray[np.int64]) -> tupl
     if head.primal is not None:
         scores = scores + np.einsum("lkd,ld->lk", np.asarray(head.primal)[places], queries)
     if head.voters is not None:
-        scores = head.voters.scale * (scores + np.take_along_axis(np.asarray(head.voters(queries)), places, axis=1))
+        votes, scale = (np.asarray(part) for part in head.voters(queries))
+        scores = scale * (scores + np.take_along_axis(votes, places, axis=1))
     lowest = np.float32(-np.inf)
     return np.where(known, cosines, lowest).astype(np.float32), np.where(known, scores, lowest).astype(np.float32)
 

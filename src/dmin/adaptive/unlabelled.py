@@ -4,10 +4,11 @@ Nodes are the rows of all classes and the unlabelled texts. Rows start from thei
 probabilities; each takes over part of what its neighbours have. Then the logistic part is fitted to rows and texts
 together, and the texts stay as voters on the classes of what is asked (`voters.py`).
 
-Unusual: classes that found many texts vote the less, because a pile is seldom even and says little about how even the
-texts are that will be asked; where most texts fell to few classes, votes count less or nothing. So they do where neighbours
-do not agree (texts of one topic and many moods, say): what the head thinks of a text is compared with what it thinks of
-its neighbours, without any label.
+Unusual: on a new text, classes that found many texts vote the less, because a pile is seldom even and says little about how
+even the texts are that will be asked; where most texts fell to few classes, nobody votes on new texts. Texts of the pile
+itself are as uneven as the pile, so the less even it is, the less their own votes are evened. And where neighbours do not
+agree (texts of one topic and many moods, say), votes count less or nothing: what the head thinks of a text is compared with
+what it thinks of its neighbours, without any label.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ from dmin.adaptive.voters import Voters
 NEIGHBOURS, NEARNESS, TAKEN, ROUNDS = 7, 10.0, 0.8, 40
 TEXT_WEIGHT = 0.2  # what an unlabelled text counts beside an example
 CLASS_WEIGHT = 8.0  # what all of them count together at most, per class
-VOTE, EVENING = 12.0, 0.85  # weight of the votes in the score; how far classes of many texts are held back
+VOTE, OWN_VOTE = 12.0, 24.0  # weight of the votes in the score of a new text, and of a text of the pile
+EVENING = 0.85  # how far classes of many texts are held back
 LEAST = 0.4  # of the mean number of texts of a class: with fewer, a class is not helped further
 AGREEMENT = (0.6, 0.9)  # of neighbours, at which votes count nothing, and all
-COVERAGE = (0.4, 0.8)  # of the classes by the pile, likewise
+COVERAGE = (0.4, 0.8)  # of the classes by the pile, at which votes on new texts count nothing, and all
+OWN_COVERAGE = (0.8, 0.95)  # likewise, at which votes of texts on themselves are not evened, and wholly
 MOST_TEXTS = 20_000  # more are not needed, and the graph compares each with each
 _SCALED_BY = 2_000  # texts that the scale is found on
 _BLOCK = 1024
@@ -52,26 +55,42 @@ def learn_unlabelled(head: Head, vectors: Array) -> Head:
     found = spread_labels(graph, start)  # [N, C]
     labels = found[len(targets) :]
     learned = _fit_texts(head, texts, labels, min(TEXT_WEIGHT, CLASS_WEIGHT * len(head.sizes) / len(texts)))
-    weight = VOTE * part(agreement(graph, start, len(targets)), *AGREEMENT) * part(coverage(labels), *COVERAGE)
-    return learned if not weight else _with_voters(learned, texts, weight * even_votes(found, labels))
+    agreed = part(agreement(graph, start, len(targets)), *AGREEMENT)
+    if not agreed:
+        return learned
+    covered, mass = coverage(labels), labels.sum(axis=0)  # [C]
+    of_new = VOTE * agreed * part(covered, *COVERAGE) * evened(mass, EVENING)
+    of_own = OWN_VOTE * agreed * evened(mass, EVENING * part(covered, *OWN_COVERAGE))
+    return _with_voters(learned, texts, found, of_new, of_own)
 
 
-def _with_voters(head: Head, texts: Array, votes: Any) -> Head:
-    """The head with votes [N, C] of its rows and of texts [m, D], on a scale at which it is as sure as without them."""
+def _with_voters(head: Head, texts: Array, labels: Any, of_new: Any, of_own: Any) -> Head:
+    """The head with its rows and texts [m, D] as voters, on scales at which it is as sure as without them.
+
+    Args:
+        head: that learned from the texts.
+        texts: [m, D].
+        labels: of rows and texts [N, C].
+        of_new: weights of the classes in votes on new texts [C].
+        of_own: and on texts of the pile [C].
+    """
     xp, where = array_namespace(head.rows), device(head.rows)
-    rows = xp.concat([head.rows, texts], axis=0)
-    voters = Voters(rows, xp.asarray(np.ascontiguousarray(votes.T), device=where), 1.0)
+    parts = (np.ascontiguousarray(labels.T), of_new, of_own)
+    voters = Voters(
+        xp.concat([head.rows, texts], axis=0), *(xp.asarray(part.astype(np.float32), device=where) for part in parts)
+    )
     some = np.arange(0, len(texts), -(-len(texts) // _SCALED_BY))  # [s]
     before = head.scores(xp.take(texts, xp.asarray(some, device=where), axis=0))  # [s, C]
-    after = before + voters.of_others(len(head.rows) + some)  # as for a new text
     sure = float(softmax(np.asarray(before)).max(axis=1).mean())
-    return replace(head, voters=replace(voters, scale=scale_of(np.asarray(after), sure)))
+    places = len(head.rows) + some
+    votes = (voters.of_others(places), voters.own(xp.asarray(places, device=where)))
+    scale, own_scale = (scale_of(np.asarray(before + vote), sure) for vote in votes)
+    return replace(head, voters=replace(voters, scale=scale, own_scale=own_scale))
 
 
-def even_votes(found: Any, labels: Any) -> Any:
-    """Labels [N, C] as votes: less for classes that have many of the texts' labels [m, C]."""
-    mass = labels.sum(axis=0)  # [C]
-    return (found * np.maximum(mass / mass.mean(), LEAST) ** -EVENING).astype(np.float32)
+def evened(mass: Any, power: float) -> Any:
+    """Factors [C]: less for classes that have many of the texts [C]."""
+    return np.maximum(mass / mass.mean(), LEAST) ** -power
 
 
 def coverage(labels: Any) -> float:

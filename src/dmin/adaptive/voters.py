@@ -1,7 +1,7 @@
 """Unlabelled texts that vote on the classes of texts near them, beside what the head says of the examples.
 
-A text of the pile is nearest to itself, so it gets what the neighbour graph found for it; a new text gets the mean of what
-was found for those around it. Votes are added to the score, so that they are one more term of an explanation.
+A text of the pile gets what the neighbour graph found for itself; a new text gets the mean of what was found for those
+around it. Votes are added to the score, so that they are one more term of an explanation.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dmin.adaptive.products import class_products
 from dmin.adaptive.spread import Array
 
 NEARNESS = 16.0  # how much more a nearer one counts
+SAME = 1 - 1e-4  # cosine from which on a text is one of the pile
 BLOCK_QUERIES = 128
 
 
@@ -25,31 +26,52 @@ class Voters:
 
     Args:
         rows: [m, D], of norm 1.
-        votes: what each adds to the score of each class, [C, m].
-        scale: of the whole score, so that probabilities are as sure as they were without votes.
+        labels: what the graph found for each, [C, m].
+        of_new: what the labels of each class weigh in the score of a new text [C].
+        of_own: and in that of a text of the pile [C].
+        scale: of the whole score of a new text, so that it is as sure as without votes.
+        own_scale: and of that of a text of the pile.
     """
 
     rows: Array
-    votes: Array
-    scale: float
+    labels: Array
+    of_new: Array
+    of_own: Array
+    scale: float = 1.0
+    own_scale: float = 1.0
 
-    def __call__(self, queries: Array) -> Array:
-        """What is added to the scores of queries of norm 1 [L, D], before the scale: [L, C]."""
-        xp = array_namespace(queries)
-        parts = [
-            self._mean(queries[at : at + BLOCK_QUERIES, :] @ self.rows.T)
-            for at in range(0, queries.shape[0], BLOCK_QUERIES)
-        ]
-        return xp.concat(parts, axis=0) if parts else xp.zeros((0, self.votes.shape[0]), dtype=queries.dtype)
+    def __call__(self, queries: Array) -> tuple[Array, Array]:
+        """(what is added to the scores [L, C], scale of the sum [L, 1]) for queries of norm 1 [L, D]."""
+        xp, found = array_namespace(queries), []
+        for at in range(0, queries.shape[0], BLOCK_QUERIES):
+            near = queries[at : at + BLOCK_QUERIES, :] @ self.rows.T  # [B, m]
+            known = xp.max(near, axis=1, keepdims=True) >= SAME  # [B, 1]
+            own = self.own(xp.argmax(near, axis=1))
+            scale = xp.where(known, self.own_scale * xp.ones_like(near[:, :1]), self.scale * xp.ones_like(near[:, :1]))
+            found.append((xp.where(known, own, self._mean(near)), scale))
+        if not found:
+            return queries[:, :0] @ self.labels[:, :0].T, queries[:, :1]
+        votes, scales = zip(*found, strict=True)
+        return xp.concat(list(votes), axis=0), xp.concat(list(scales), axis=0)
+
+    def added(self, scores: Array, queries: Array) -> Array:
+        """Scores [L, C] with the votes, on the scale of probabilities."""
+        votes, scale = self(queries)
+        return scale * (scores + votes)
+
+    def own(self, voters: Array) -> Array:
+        """What some voters [L] add to their own scores: [L, C]."""
+        xp = array_namespace(self.labels)
+        return self.of_own * xp.take(self.labels, voters, axis=1).T
 
     def of_others(self, voters: NDArray[np.int64]) -> Array:
-        """What the others add to the scores of some voters [L]: [L, C]."""
-        xp = array_namespace(self.rows)
+        """What the others add to the scores of some voters [L], as if these were new: [L, C]."""
+        xp, where = array_namespace(self.rows), device(self.rows)
         parts = []
         for at in range(0, len(voters), BLOCK_QUERIES):
-            own = xp.asarray(voters[at : at + BLOCK_QUERIES], device=device(self.rows))  # [B]
+            own = xp.asarray(voters[at : at + BLOCK_QUERIES], device=where)  # [B]
             near = xp.take(self.rows, own, axis=0) @ self.rows.T  # [B, m]
-            itself = own[:, None] == xp.arange(self.rows.shape[0], device=device(self.rows))[None, :]
+            itself = own[:, None] == xp.arange(self.rows.shape[0], device=where)[None, :]
             parts.append(self._mean(xp.where(itself, -xp.ones_like(near), near)))
         return xp.concat(parts, axis=0)
 
@@ -57,23 +79,22 @@ class Voters:
         """The mean vote [L, C], weighted by nearness [L, m]."""
         xp = array_namespace(near)
         weights = xp.exp(NEARNESS * (near - xp.max(near, axis=1, keepdims=True)))
-        return class_products(weights, self.votes) / xp.sum(weights, axis=1, keepdims=True)
-
-    def added(self, scores: Array, queries: Array) -> Array:
-        """Scores [L, C] with the votes, on the scale of probabilities."""
-        return self.scale * (scores + self(queries))
+        return self.of_new * class_products(weights, self.labels) / xp.sum(weights, axis=1, keepdims=True)
 
     def with_class(self) -> Voters:
         """With one class more, for which nobody votes."""
-        xp = array_namespace(self.votes)
-        return replace(self, votes=xp.concat([self.votes, xp.zeros_like(self.votes[:1, :])], axis=0))
+        xp = array_namespace(self.labels)
+        parts = (self.labels, self.of_new, self.of_own)
+        labels, of_new, of_own = (xp.concat([part, xp.zeros_like(part[:1, ...])], axis=0) for part in parts)
+        return replace(self, labels=labels, of_new=of_new, of_own=of_own)
 
     def without_class(self, column: int) -> Voters:
         """With one class less."""
-        keep = [place for place in range(self.votes.shape[0]) if place != column]
-        return replace(self, votes=self.votes[keep, :])
+        keep = [place for place in range(self.labels.shape[0]) if place != column]
+        return replace(self, labels=self.labels[keep, :], of_new=self.of_new[keep], of_own=self.of_own[keep])
 
-    @property
-    def fits(self) -> bool:
-        """Are there votes of every row?"""
-        return bool(self.rows.shape[0] == self.votes.shape[1] and np.isfinite(self.scale) and self.scale > 0)
+    def fits(self, classes: int, width: int) -> bool:
+        """Do the parts fit each other and a head of so many classes and this width?"""
+        shapes = self.rows.shape[1:] == (width,) and self.labels.shape == (classes, self.rows.shape[0])
+        weights = self.of_new.shape == self.of_own.shape == (classes,)
+        return bool(shapes and weights and 0 < self.scale < np.inf and 0 < self.own_scale < np.inf)

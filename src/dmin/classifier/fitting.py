@@ -24,6 +24,8 @@ from dmin.model.adaptive_head import AdaptiveSetup
 # and the spread of one or two classes say little about the kind of text.
 SETTLED_CLASSES = 20
 INDEX = "index."  # before the names of the arrays of an index
+VOTERS = "voters."  # before those of the unlabelled texts that vote
+_OF_VOTERS = ("rows", "labels", "of_new", "of_own")
 _NUMBERS = ("typical", "name_weight", "sharpness", "sizes", "named")
 
 
@@ -105,12 +107,13 @@ def pack(head: Head) -> tuple[dict[str, Any], dict[str, Any]]:
     if head.dual is not None:
         arrays |= {"dual": head.dual, "primal": head.primal}
     if head.voters is not None:
-        arrays |= {"voters.rows": head.voters.rows, "voters.votes": head.voters.votes}
+        arrays |= {VOTERS + name: getattr(head.voters, name) for name in _OF_VOTERS}
     for number, side in enumerate(head.view.sides):
         arrays |= {f"{name}.{number}": getattr(side, name) for name in ("centre", "name_centre", "gain")}
     arrays = {name: as_numpy(array) for name, array in arrays.items()}
     values = {name: getattr(head, name) for name in _NUMBERS}
-    values |= {} if head.voters is None else {"voters_scale": head.voters.scale}
+    if head.voters is not None:
+        values["voters"] = {"scale": head.voters.scale, "own_scale": head.voters.own_scale}
     return arrays, values | {"sizes": list(head.sizes), "named": list(head.named)}
 
 
@@ -152,10 +155,11 @@ def unpack(
     if dual is not None and primal is not None:
         fits += [dual.shape == (len(rows), len(sizes)), primal.shape == (len(sizes), rows.shape[1])]
     voters = None
-    if "voters.rows" in arrays:
-        parts = [place(np.asarray(arrays[f"voters.{name}"])) for name in ("rows", "votes")]
-        voters = Voters(parts[0], parts[1], float(values["voters_scale"]))
-        fits += [voters.fits, parts[0].shape[1] == rows.shape[1], parts[1].shape[0] == len(sizes)]
+    if "voters" in values:
+        rows_of, labels, of_new, of_own = (place(np.asarray(arrays[VOTERS + name])) for name in _OF_VOTERS)
+        scales = values["voters"]
+        voters = Voters(rows_of, labels, of_new, of_own, float(scales["scale"]), float(scales["own_scale"]))
+        fits.append(voters.fits(len(sizes), rows.shape[1]))
     if not all(fits):
         raise ModelError("the parts of its fitted head do not fit each other")
     return Head(
