@@ -133,6 +133,14 @@ def board() -> str:
     return markdown(header, rows)
 
 
+def unlabelled_board() -> str:
+    """The leaderboards with names, with and without unlabelled texts: the table of docs/how-to/unlabelled.md."""
+    keys = ("default", "adapted", "logistic_graph")
+    lines = [line for line in lines_of("board") if line["names"]]
+    rows = [[line["set"], str(line["shot"]), *(f"{line[key]:.1f}" for key in keys)] for line in lines]
+    return markdown(["set", "examples per class", "default", "with unlabelled texts", "logistic regression + graph"], rows)
+
+
 def pile() -> str:
     """Time and memory of large piles."""
     rows = [
@@ -198,6 +206,8 @@ def write_tables() -> None:
             put_table(PAGE, kind, made())
             print(kind, flush=True)
     root = PAGE.parents[1]
+    if lines_of("board"):
+        put_table(root / "docs" / "how-to" / "unlabelled.md", "unlabelled", unlabelled_board())
     if lines_of("cells"):
         put_table(root / "README.md", "kinds", short_cells())
         put_table(root / "docs" / "how-to" / "names.md", "names", names())

@@ -9,15 +9,16 @@ import pytest
 import torch
 
 from dmin.adaptive import Head, learn_unlabelled
+from dmin.adaptive.graph import neighbour_graph
 from dmin.adaptive.index import candidate_scores
 from dmin.adaptive.unlabelled import (
     AGREEMENT,
     EVENING,
     LEAST,
+    NEIGHBOURS,
     agreement,
     coverage,
     evened,
-    neighbour_graph,
     part,
     scale_of,
     softmax,
@@ -135,7 +136,9 @@ def test_where_neighbours_disagree_nobody_votes(plain: Head) -> None:
     noise = np.random.default_rng(0).normal(size=(150, WIDTH)).astype(np.float32) + 2.0
     texts = plain.view(noise)
     start = np.concatenate([np.eye(CLASSES)[np.repeat(np.arange(CLASSES), 3)], softmax(plain.scores(texts))])
-    agreed = agreement(neighbour_graph(np.concatenate([plain.rows, texts])), start.astype(np.float32), len(plain.rows))
+    agreed = agreement(
+        neighbour_graph(np.concatenate([plain.rows, texts]), NEIGHBOURS), start.astype(np.float32), len(plain.rows)
+    )
     found = learn_unlabelled(plain, noise)
     assert agreed < 0.75 and (found.voters is None) == (agreed <= AGREEMENT[0])
 
@@ -168,7 +171,7 @@ def test_labels_come_from_the_neighbours() -> None:
     nodes = np.eye(4, dtype=np.float32)[[0, 0, 1, 1]] + 0.01
     nodes /= np.linalg.norm(nodes, axis=1, keepdims=True)
     start = np.array([[1, 0], [0.4, 0.6], [0, 1], [0.6, 0.4]], np.float32)
-    found = spread_labels(neighbour_graph(nodes), start)
+    found = spread_labels(neighbour_graph(nodes, NEIGHBOURS), start)
     assert np.allclose(found.sum(axis=1), 1, atol=1e-6)
     assert found[1].argmax() == 0 and found[3].argmax() == 1
 

@@ -15,6 +15,7 @@ MARKS = [("reproduce/KINDS.md", kind) for kind in (*TABLES, "vectors", "memory",
     ("reproduce/encoders.md", "kinds"),
     ("docs/how-to/encoders.md", "kinds"),
     ("docs/how-to/names.md", "names"),
+    ("docs/how-to/unlabelled.md", "unlabelled"),
     ("docs/how-to/refusal.md", "refusal"),
     ("docs/explanation/probabilities.md", "calibration"),
 ]

@@ -13,18 +13,19 @@ what it thinks of its neighbours, without any label.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from dmin.adaptive.graph import Graph, neighbour_graph
 from dmin.adaptive.head import Head
 from dmin.adaptive.logistic import fit_logistic, one_hot, primal_of
 from dmin.adaptive.namespace import array_namespace, device
 from dmin.adaptive.spread import Array
 from dmin.adaptive.voters import Voters
 
-NEIGHBOURS, NEARNESS, TAKEN, ROUNDS = 7, 10.0, 0.8, 40
+NEIGHBOURS, TAKEN, ROUNDS = 7, 0.8, 40
 TEXT_WEIGHT = 0.2  # what an unlabelled text counts beside an example
 CLASS_WEIGHT = 8.0  # what all of them count together at most, per class
 VOTE, OWN_VOTE = 12.0, 24.0  # weight of the votes in the score of a new text, and of a text of the pile
@@ -35,8 +36,6 @@ COVERAGE = (0.4, 0.8)  # of the classes by the pile, at which votes on new texts
 OWN_COVERAGE = (0.8, 0.95)  # likewise, at which votes of texts on themselves are not evened, and wholly
 MOST_TEXTS = 20_000  # more are not needed, and the graph compares each with each
 _SCALED_BY = 2_000  # texts that the scale is found on
-_BLOCK = 1024
-_CACHED = 1 << 16  # products that are summed at once
 
 
 def learn_unlabelled(head: Head, vectors: Array) -> Head:
@@ -51,7 +50,7 @@ def learn_unlabelled(head: Head, vectors: Array) -> Head:
     texts, targets = head.view(vectors), np.asarray(_targets(head))  # [m, D], [n, C]
     before = np.asarray(head.scores(texts))  # [m, C]
     start = np.concatenate([targets, softmax(before)]).astype(np.float32)  # [N, C]
-    graph = neighbour_graph(np.concatenate([np.asarray(head.rows), np.asarray(texts)]))
+    graph = neighbour_graph(np.concatenate([np.asarray(head.rows), np.asarray(texts)]), NEIGHBOURS)
     found = spread_labels(graph, start)  # [N, C]
     labels = found[len(targets) :]
     learned = _fit_texts(head, texts, labels, min(TEXT_WEIGHT, CLASS_WEIGHT * len(head.sizes) / len(texts)))
@@ -159,7 +158,7 @@ def soft_labels(rows: Any, targets: Any, texts: Any, probabilities: Any) -> Any:
         probabilities: what is thought of the texts before [m, C].
     """
     start = np.concatenate([targets, probabilities]).astype(np.float32)
-    return spread_labels(neighbour_graph(np.concatenate([rows, texts])), start)[len(rows) :]
+    return spread_labels(neighbour_graph(np.concatenate([rows, texts]), NEIGHBOURS), start)[len(rows) :]
 
 
 def spread_labels(graph: Graph, start: Any) -> Any:
@@ -170,51 +169,6 @@ def spread_labels(graph: Graph, start: Any) -> Any:
         if np.array_equal(before, found):
             break  # further rounds would change nothing
     return found / found.sum(axis=1, keepdims=True)
-
-
-@dataclass(frozen=True, eq=False)
-class Graph:
-    """A sparse matrix [N, N] by rows: the row at `row` has its values from `starts[row]` on. Every row has at least one."""
-
-    starts: np.ndarray[Any, np.dtype[np.int64]]  # [N]
-    columns: np.ndarray[Any, np.dtype[np.int64]]  # [values]
-    values: np.ndarray[Any, np.dtype[np.float32]]  # [values]
-
-    def times(self, matrix: Any) -> Any:
-        """The product with a matrix [N, C], a part of the rows at a time, so that it stays in the processor's cache."""
-        found = np.empty_like(matrix)
-        ends = np.append(self.starts[1:], len(self.values))
-        most = max(1, _CACHED // max(1, matrix.shape[1]))
-        at = 0
-        while at < len(self.starts):
-            stop = max(at + 1, int(np.searchsorted(ends, self.starts[at] + most, side="right")))
-            part = slice(int(self.starts[at]), int(ends[stop - 1]))
-            products = matrix[self.columns[part]] * self.values[part, None]
-            found[at:stop] = np.add.reduceat(products, self.starts[at:stop] - part.start, axis=0)
-            at = stop
-        return found
-
-
-def neighbour_graph(nodes: Any) -> Graph:
-    """The symmetric nearest-neighbour graph, normalised by degrees."""
-    size, most = len(nodes), min(NEIGHBOURS, len(nodes) - 1)
-    places, weights = np.empty((size, most), np.int64), np.empty((size, most), np.float32)
-    for at in range(0, size, _BLOCK):
-        near = nodes[at : at + _BLOCK] @ nodes.T  # [B, N]
-        near[np.arange(len(near)), np.arange(at, at + len(near))] = -np.inf
-        best = np.argpartition(-near, most - 1, axis=1)[:, :most]
-        places[at : at + _BLOCK] = best
-        weights[at : at + _BLOCK] = np.exp(NEARNESS * (np.take_along_axis(near, best, axis=1) - 1))
-    owners = np.repeat(np.arange(size), most)
-    cells = np.concatenate([owners * size + places.ravel(), places.ravel() * size + owners])  # both directions
-    values = np.tile(weights.ravel(), 2)
-    order = np.lexsort((-values, cells))
-    cells, values = cells[order], values[order]
-    first = np.append(True, cells[1:] != cells[:-1])  # the larger of two values for one cell
-    (rows, columns), values = np.divmod(cells[first], size), values[first]
-    starts = np.searchsorted(rows, np.arange(size))
-    scale = (1 / np.sqrt(np.maximum(np.add.reduceat(values, starts), 1e-12))).astype(np.float32)  # [N]
-    return Graph(starts, columns, scale[rows] * values * scale[columns])
 
 
 def softmax(scores: Any) -> Any:
