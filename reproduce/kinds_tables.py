@@ -138,7 +138,9 @@ def unlabelled_board() -> str:
     keys = ("default", "adapted", "logistic_graph")
     lines = [line for line in lines_of("board") if line["names"]]
     rows = [[line["set"], str(line["shot"]), *(f"{line[key]:.1f}" for key in keys)] for line in lines]
-    return markdown(["set", "examples per class", "default", "with unlabelled texts", "logistic regression + graph"], rows)
+    return markdown(
+        ["set", "examples per class", "default", "with unlabelled texts", "logistic regression + graph"], rows
+    )
 
 
 def pile() -> str:

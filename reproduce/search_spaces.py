@@ -1,7 +1,7 @@
-"""The declared search spaces of all methods, and what a search chose, as Markdown tables.
+"""The declared search spaces of all methods, what a search chose, and the sweep around it, as Markdown tables.
 
 python -m reproduce.search_spaces                                       # the spaces
-python -m reproduce.search_spaces reproduce/search/paper/settings.yaml  # what was chosen
+python -m reproduce.search_spaces reproduce/search/paper/settings.yaml  # what was chosen, and the sweep
 """
 
 from __future__ import annotations
@@ -41,6 +41,20 @@ def chosen_table(path: Path) -> str:
     return "\n".join(lines)
 
 
+def sweep_table(path: Path) -> str:
+    """One line per method that was swept: values tried around the choice, the highest gain, whether one is beyond doubt."""
+    lines = ["| method | values around the choice | highest gain | by | beyond its interval |", "|---|---|---|---|---|"]
+    for name, row in yaml.safe_load(path.read_text(encoding="utf-8"))["methods"].items():
+        if "sweep" not in row:
+            continue
+        around = row["sweep"]["around"]
+        best = max(around, key=lambda trial: trial["gain"])
+        by = ", ".join(f"`{_short(key)}` {_value(value)}" for key, value in best["changed"].items())
+        gain = f"{100 * best['gain']:+.2f} ± {100 * best['gain_ci95']:.2f}"
+        lines.append(f"| `{name}` | {len(around)} | {gain} | {by} | {'none' if row['sweep']['settled'] else 'yes'} |")
+    return "\n".join(lines)
+
+
 def _short(key: str) -> str:
     return key.removeprefix("options.")
 
@@ -52,4 +66,5 @@ def _value(value: Any) -> str:
 
 
 if __name__ == "__main__":
-    print(chosen_table(Path(sys.argv[1])) if sys.argv[1:] else table())
+    given = [Path(name) for name in sys.argv[1:]]
+    print("\n\n".join([chosen_table(given[0]), sweep_table(given[0])]) if given else table())
