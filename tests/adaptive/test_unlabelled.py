@@ -92,6 +92,32 @@ def test_a_class_that_comes_or_goes_moves_no_other_score(adapted: Head) -> None:
     assert np.array_equal(other.scores(queries)[:, [0, 2, 3, 4]], before[:, [0, 2, 3, 4]])
 
 
+def test_a_class_that_is_added_is_not_outvoted(plain: Head, adapted: Head) -> None:
+    more = clusters(1, 40, seed=8, noise=0.9)[0]
+    queries = more[3:]
+    recall = {
+        name: (head.with_class(more[:3], False).scores(head.view(queries)).argmax(axis=1) == CLASSES).mean()
+        for name, head in (("plain", plain), ("adapted", adapted))
+    }
+    assert recall["plain"] > 0.7 and recall["adapted"] > recall["plain"] - 0.1
+    pile = np.concatenate([PILE, queries])  # where its texts were in the pile before anybody knew the class
+    among = learn_unlabelled(plain, pile).with_class(more[:3], False)
+    assert (among.scores(among.view(queries)).argmax(axis=1) == CLASSES).mean() > recall["plain"] - 0.15
+
+
+def test_a_corrected_text_of_the_pile_is_answered_as_corrected(adapted: Head) -> None:
+    truth = np.repeat(np.arange(CLASSES), 30)
+    wrong = np.flatnonzero(adapted.scores(adapted.view(PILE)).argmax(axis=1) != truth)[:8]
+    assert len(wrong) >= 3
+    right = 0
+    for place in wrong:
+        column = int(truth[place])
+        rows = np.concatenate([EXAMPLES[column], PILE[place : place + 1]])
+        corrected = adapted.with_rows(column, rows, False, [0, 1, 2, -1])
+        right += int(corrected.scores(corrected.view(PILE[place : place + 1])).argmax() == column)
+    assert right >= len(wrong) - 1
+
+
 def test_shares_add_up_to_the_score(adapted: Head) -> None:
     queries = adapted.view(np.concatenate([NEW[:4], PILE[:2]]))
     scores = adapted.scores(queries)

@@ -201,6 +201,26 @@ def test_what_was_learned_from_unlabelled_texts_is_saved(tmp_path: Path) -> None
         fitting.unpack(setup, arrays, values | {"voters": {"scale": -1.0, "own_scale": 1.0}})
 
 
+def test_nothing_to_learn_from_changes_nothing_and_one_string_is_no_pile(classifier: FewShotClassifier) -> None:
+    adapted = clone(classifier).fit(EXAMPLES).adapt(TEXTS)
+    before = adapted.decision_function(TEXTS)
+    assert np.array_equal(adapted.adapt([]).decision_function(TEXTS), before)
+    with pytest.raises(TypeError, match="a list of texts is needed, not one str"):
+        adapted.adapt("one string")
+    vectors = FewShotClassifier("adaptive", encoder="precomputed").fit({0: np.eye(3)[:1], 1: np.eye(3)[1:]})
+    assert vectors.adapt(np.empty((0, 3))) is vectors
+
+
+def test_a_classifier_that_lost_all_classes_learns_new_ones(classifier: FewShotClassifier) -> None:
+    emptied = clone(classifier).fit(EXAMPLES).adapt(TEXTS)
+    for label in EXAMPLES:
+        emptied.remove_class(label)
+    for label, texts in EXAMPLES.items():
+        emptied.add_class(label, texts)
+    expected = clone(classifier).fit(EXAMPLES)
+    assert np.allclose(emptied.refit().decision_function(TEXTS), expected.decision_function(TEXTS), atol=1e-4)
+
+
 def test_unlabelled_texts_need_the_default_head_and_a_fit() -> None:
     with pytest.raises(ConfigError, match="unlabelled texts need the default head: a nearest model"):
         FewShotClassifier("nearest", encoder=letters).fit(EXAMPLES, unlabelled=TEXTS)

@@ -139,6 +139,12 @@ def test_refit_finds_when_to_answer_anew(parts) -> None:
     assert grown.refit().state_.first.sure == pytest.approx(whole.state_.first.sure)
 
 
+def test_of_a_large_pile_both_stages_learn_from_the_same_sample(parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dmin.classifier.learning.MOST_TEXTS", 250)
+    classifier = FewShotClassifier(encoder="cascade").fit(parts[0]).adapt(parts[1][:300])
+    assert len(classifier.predict(parts[1][:3])) == 3
+
+
 def test_unlabelled_texts_teach_the_first_stage(fitted, parts) -> None:
     examples, texts, labels = parts
     repeated = [f"{text} {mark}" for text in texts for mark in (".", "!", "please", "now")]

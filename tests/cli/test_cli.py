@@ -167,3 +167,17 @@ def test_a_method_tied_to_its_shot_is_evaluated_there(
     assert run([*arguments, *SETTINGS.split(), *more]) == 0
     assert run(["evaluate", str(out), "--way", "2", "--episodes", "3", "--queries", "4"]) == 0
     assert {cell["shot"] for cell in json.loads((out / "summary.json").read_text())["cells"]} == {3}
+
+
+def test_a_run_from_a_file_of_settings_is_resumed_by_the_same_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = tmp_path / "my.yaml"
+    given.write_text("method: dmin\ndata: starter\n")
+    for name, more in (("searched", []), ("plain", ["--plain"])):
+        folder = tmp_path / name
+        folder.mkdir()
+        assert run(["train", "--config", str(given), "--show-settings", *more]) == 0
+        (folder / "config.yaml").write_text(capsys.readouterr().out)
+        assert run(["train", "--config", str(given), "--resume", "--out", str(folder), "--show-settings"]) == 0
+        assert capsys.readouterr().out == (folder / "config.yaml").read_text()

@@ -348,6 +348,8 @@ def test_rows_have_the_searched_settings_unless_something_else_was_said() -> Non
     assert plain.options == {} and plain.stage2.learning_rate is None
     assert config_of(base={"tune": "full"}).options == {}
     assert config_of(base={"stage2.learning_rate": 0.5}).stage2.learning_rate == 0.5
+    tuned = config_of(rows=(TableRow("x", "prototypical", settings={"tune": "full"}),))
+    assert tuned.tune == "full" and tuned.options == {}
     own = config_of(rows=(TableRow("x", "prototypical", {"project": True}),))
     assert own.options == {"project": True, "input_map": True, "input_unit": True}
 

@@ -77,9 +77,27 @@ def test_what_was_not_searched_begins_plain(given: dict[str, object]) -> None:
 
 def test_capsules_that_were_searched_fit_the_named_encoders_only() -> None:
     every = searched_settings({"method": "dmin"})
-    for given in ({"options.capsules": 4}, {"options": {"capsules": 4}}, {"encoder": "some/folder"}):
+    for given in (
+        {"options.capsules": 4}, {"options": {"capsules": 4}}, {"options.share_routing": True}, {"encoder": "some/folder"},
+    ):  # fmt: skip
         left = searched_settings({"method": "dmin", **given})
         assert left == {key: value for key, value in every.items() if not key.endswith("_capsules")} != every
+
+
+def test_a_complete_file_is_taken_as_it_is_and_a_part_of_options_leaves_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "plain.yaml"
+    path.write_text(load_config(overrides={"method": "prototypical"}).to_yaml())
+    assert load_config(path, searched=True).options == {}
+    path.write_text("method: prototypical\n")
+    assert load_config(path, searched=True).options["input_map"] is True
+    some = load_config(overrides={"method": "dmin", "options": {"tau_learning_rate": 0.02}}, searched=True)
+    assert some.options["tau_learning_rate"] == 0.02 and some.options["memory_capsules"] == 32
+
+
+@pytest.mark.parametrize("given", [{"options": 5}, {"method": ["dmin"]}])
+def test_what_is_no_setting_is_an_error_and_no_traceback(given: dict[str, object]) -> None:
+    with pytest.raises(ConfigError):
+        load_config(overrides=given, searched=True)
 
 
 def test_differences_are_named() -> None:

@@ -303,12 +303,8 @@ class Head:
         given = xp.concat([self.rows[:first, :], rows, self.rows[last:, :]], axis=0)
         sizes = (*self.sizes[:column], len(before), *self.sizes[column + 1 :])
         names = (*self.named[:column], named, *self.named[column + 1 :])
-        all_rows = xp.where(
-            fresh, given, xp.take(self.rows, kept, axis=0)
-        )  # what was known stays the same to the last bit
+        all_rows = xp.where(fresh, given, xp.take(self.rows, kept, axis=0))  # what was known stays to the last bit
         head = replace(self, rows=all_rows, sizes=sizes, named=names, dual=None, primal=None, room=None)
-        if new and self.voters is not None:
-            head = replace(head, voters=self.voters.with_class())
         if self.dual is None or self.primal is None:
             return head
         dual = xp.where(fresh, xp.zeros_like(self.dual[:1, :]), xp.take(self.dual, kept, axis=0))  # [n, C]
@@ -321,7 +317,16 @@ class Head:
             vector = self.primal[column, :][None, :] - primal_of(self.dual[gone, :][:, [column]], self.rows[gone, :])
         duals = [dual[:, :column], own[:, None], dual[:, column + 1 :]]
         primals = [self.primal[:column, :], vector, self.primal[column + 1 :, :]]
-        return replace(head, dual=xp.concat(duals, axis=1), primal=xp.concat(primals, axis=0))
+        changed = replace(head, dual=xp.concat(duals, axis=1), primal=xp.concat(primals, axis=0))
+        return changed if self.voters is None else replace(changed, voters=changed._voters_for(column, rows, new))
+
+    def _voters_for(self, column: int, rows: Array, new: bool) -> Voters | None:
+        """The voters after a class was added, or got other rows [K, D]."""
+        if self.voters is None or self.primal is None or not new:
+            return self.voters and self.voters.with_examples(column, rows)
+        own = {"sizes": self.sizes[column:], "named": self.named[column:], "primal": self.primal[column:, :]}
+        alone = replace(self, rows=rows, dual=None, voters=None, **own)
+        return self.voters.with_class(alone.scores(self.voters.rows)[:, 0], rows)
 
     def _new_column(self, column: int, primal: Array) -> Array:
         """Dual weights [n] of a class, those of all others frozen as `primal` has them."""

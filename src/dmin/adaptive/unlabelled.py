@@ -74,16 +74,18 @@ def _with_voters(head: Head, texts: Array, labels: Any, of_new: Any, of_own: Any
         of_own: and on texts of the pile [C].
     """
     xp, where = array_namespace(head.rows), device(head.rows)
-    parts = (np.ascontiguousarray(labels.T), of_new, of_own)
-    voters = Voters(
-        xp.concat([head.rows, texts], axis=0), *(xp.asarray(part.astype(np.float32), device=where) for part in parts)
-    )
+    rows = xp.concat([head.rows, texts], axis=0)  # [N, D]
+    scores = np.asarray(head.scores(rows), dtype=np.float64)  # [N, C]
+    top = scores.max(axis=1)
+    level = top + np.log(np.exp(scores - top[:, None]).sum(axis=1))
+    parts = (np.ascontiguousarray(labels.T), of_new, of_own, level)
+    voters = Voters(rows, *(xp.asarray(part.astype(np.float32), device=where) for part in parts))
     some = np.arange(0, len(texts), -(-len(texts) // _SCALED_BY))  # [s]
-    before = head.scores(xp.take(texts, xp.asarray(some, device=where), axis=0))  # [s, C]
-    sure = float(softmax(np.asarray(before)).max(axis=1).mean())
     places = len(head.rows) + some
+    before = scores[places]  # [s, C]
+    sure = float(softmax(before).max(axis=1).mean())
     votes = (voters.of_others(places), voters.own(xp.asarray(places, device=where)))
-    scale, own_scale = (scale_of(np.asarray(before + vote), sure) for vote in votes)
+    scale, own_scale = (scale_of(before + np.asarray(vote), sure) for vote in votes)
     return replace(head, voters=replace(voters, scale=scale, own_scale=own_scale))
 
 

@@ -29,6 +29,7 @@ class Voters:
         labels: what the graph found for each, [C, m].
         of_new: what the labels of each class weigh in the score of a new text [C].
         of_own: and in that of a text of the pile [C].
+        level: log of the sum of the exponents of each one's scores without votes [m]; an added class is held against it.
         scale: of the whole score of a new text, so that it is as sure as without votes.
         own_scale: and of that of a text of the pile.
     """
@@ -37,6 +38,7 @@ class Voters:
     labels: Array
     of_new: Array
     of_own: Array
+    level: Array
     scale: float = 1.0
     own_scale: float = 1.0
 
@@ -81,12 +83,37 @@ class Voters:
         weights = xp.exp(NEARNESS * (near - xp.max(near, axis=1, keepdims=True)))
         return self.of_new * class_products(weights, self.labels) / xp.sum(weights, axis=1, keepdims=True)
 
-    def with_class(self) -> Voters:
-        """With one class more, for which nobody votes."""
+    def with_class(self, scores: Array, rows: Array) -> Voters:
+        """With one class more, which gets votes by how likely it is beside the others; no other vote moves.
+
+        Args:
+            scores: of the voters for the class, without votes [m].
+            rows: of the class [K, D]: a voter that is one of them is wholly of it.
+        """
         xp = array_namespace(self.labels)
-        parts = (self.labels, self.of_new, self.of_own)
-        labels, of_new, of_own = (xp.concat([part, xp.zeros_like(part[:1, ...])], axis=0) for part in parts)
-        return replace(self, labels=labels, of_new=of_new, of_own=of_own)
+        top = xp.maximum(self.level, scores)
+        level = top + xp.log(xp.exp(self.level - top) + xp.exp(scores - top))  # [m]
+        label = xp.where(self._are(rows), xp.ones_like(scores), xp.exp(scores - level))  # [m]
+        weights = (xp.concat([part, xp.max(part, keepdims=True)]) for part in (self.of_new, self.of_own))
+        of_new, of_own = weights
+        labels = xp.concat([self.labels, label[None, :]], axis=0)
+        return replace(self, labels=labels, of_new=of_new, of_own=of_own, level=level)
+
+    def with_examples(self, column: int, rows: Array) -> Voters:
+        """With rows [K, D] of a class that may be texts of the pile: these vote for it as much as anybody votes."""
+        xp = array_namespace(self.labels)
+        own, most = float(self.of_own[column]), float(xp.max(self.of_own))
+        full = most / own if own > 0 else 1.0
+        label = self.labels[column, :]  # [m]
+        label = xp.where(self._are(rows), xp.maximum(label, full * xp.ones_like(label)), label)
+        return replace(
+            self, labels=xp.concat([self.labels[:column, :], label[None, :], self.labels[column + 1 :, :]], axis=0)
+        )
+
+    def _are(self, rows: Array) -> Array:
+        """Which voters are one of some rows [K, D]: [m]."""
+        xp = array_namespace(self.rows)
+        return xp.max(self.rows @ rows.T, axis=1) >= SAME
 
     def without_class(self, column: int) -> Voters:
         """With one class less."""
@@ -96,5 +123,5 @@ class Voters:
     def fits(self, classes: int, width: int) -> bool:
         """Do the parts fit each other and a head of so many classes and this width?"""
         shapes = self.rows.shape[1:] == (width,) and self.labels.shape == (classes, self.rows.shape[0])
-        weights = self.of_new.shape == self.of_own.shape == (classes,)
+        weights = self.of_new.shape == self.of_own.shape == (classes,) and self.level.shape == self.rows.shape[:1]
         return bool(shapes and weights and 0 < self.scale < np.inf and 0 < self.own_scale < np.inf)

@@ -25,7 +25,7 @@ from dmin.model.adaptive_head import AdaptiveSetup
 SETTLED_CLASSES = 20
 INDEX = "index."  # before the names of the arrays of an index
 VOTERS = "voters."  # before those of the unlabelled texts that vote
-_OF_VOTERS = ("rows", "labels", "of_new", "of_own")
+_OF_VOTERS = ("rows", "labels", "of_new", "of_own", "level")
 _NUMBERS = ("typical", "name_weight", "sharpness", "sizes", "named")
 
 
@@ -156,9 +156,10 @@ def unpack(
         fits += [dual.shape == (len(rows), len(sizes)), primal.shape == (len(sizes), rows.shape[1])]
     voters = None
     if "voters" in values:
-        rows_of, labels, of_new, of_own = (place(np.asarray(arrays[VOTERS + name])) for name in _OF_VOTERS)
-        scales = values["voters"]
-        voters = Voters(rows_of, labels, of_new, of_own, float(scales["scale"]), float(scales["own_scale"]))
+        parts_of = {name: place(np.asarray(arrays[VOTERS + name])) for name in _OF_VOTERS}
+        voters = Voters(
+            **parts_of, scale=float(values["voters"]["scale"]), own_scale=float(values["voters"]["own_scale"])
+        )
         fits.append(voters.fits(len(sizes), rows.shape[1]))
     if not all(fits):
         raise ModelError("the parts of its fitted head do not fit each other")

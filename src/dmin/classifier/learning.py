@@ -20,6 +20,7 @@ from dmin.classifier.scoring import Model, check_finite
 from dmin.classifier.settings import Settings
 from dmin.classifier.state import State
 from dmin.data.labels import mostly_words, name_text
+from dmin.encoder.text_encoder import check_texts
 from dmin.errors import ConfigError, DataError
 
 
@@ -134,6 +135,10 @@ def adapt_state(state: State, texts: Sequence[Any], known: Any = None) -> State:
         raise ConfigError(
             f"unlabelled texts need the default head: a {state.model.method.name} model learns from examples alone"
         )
+    if not state.settings.precomputed:
+        check_texts(texts)
+    if not len(texts):
+        return state  # nothing to learn from
     texts = read_queries(texts, state.settings.precomputed)
     places = list(range(len(texts)))
     if len(texts) > MOST_TEXTS:
@@ -152,7 +157,8 @@ def adapt_state(state: State, texts: Sequence[Any], known: Any = None) -> State:
     if found.first is None:
         return found
     cosines = found.cosines(vectors)
-    first = found.first.taught(found.scores(vectors, cosines), cosines.max(axis=1), texts, found.probability_scale)
+    learned = [texts[place] for place in places]
+    first = found.first.taught(found.scores(vectors, cosines), cosines.max(axis=1), learned, found.probability_scale)
     return replace(found, first=first)
 
 
@@ -170,7 +176,7 @@ def _checked(vectors: Any, texts: Sequence[Any], width: int | None) -> Any:
 def forget_class(state: State, label: Any) -> State:
     """The state without a class."""
     knowledge = state.knowledge.without(label)
-    if not state.settled:
+    if not state.settled or not knowledge.classes:
         return _fitted(state, knowledge)
     first = None if state.first is None else state.first.without(state.knowledge.labels.index(label))
     model = remove_from_model(state.model, state.knowledge, label)

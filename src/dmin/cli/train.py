@@ -98,6 +98,7 @@ def _resolve(
 ) -> tuple[TrainConfig, Path]:
     """Settings and folder; a resumed run has its own settings, and those given must agree with them."""
     from dmin.training import load_config
+    from dmin.training.config import differences
 
     if not resume:
         chosen = load_config(config, overrides, preset, searched=searched)
@@ -107,7 +108,11 @@ def _resolve(
     stored = out / "config.yaml"
     if not stored.is_file():
         raise ConfigError(f"nothing to resume: {out} holds no run (no config.yaml)")
-    return load_config(config or stored, overrides, preset if config else None), out
+    if config is None:
+        return load_config(stored, overrides), out
+    # Begun with what a search chose, or without: the one that the run has.
+    found = [load_config(config, overrides, preset, searched=yes) for yes in (searched, not searched)]
+    return min(found, key=lambda one: len(differences(load_config(stored), one))), out
 
 
 def default_folder(config: TrainConfig) -> Path:

@@ -127,6 +127,7 @@ class ComparisonPlan:
             return {key: value for key, value in self.chosen.of(job.row.method, job.data).items() if key not in own}
         base = self.base
         given = {"method": job.row.method, "tune": base.tune, "encoder": base.encoder, "options": job.row.options}
+        given |= job.row.settings
         rates = {f"stage2.{name}" for name, value in base.stage2 if value is not None}
         return {key: value for key, value in searched_settings(given).items() if key not in own | rates}
 

@@ -192,8 +192,8 @@ def load_config(
         path: the YAML file.
         overrides: settings by dotted names.
         preset_name: the preset.
-        searched: begin with what a search chose for the method (`searched_settings`), as a new training does. Settings
-            that were stored are complete, and are read without it.
+        searched: begin with what a search chose for the method (`searched_settings`), as a new training does. A file that
+            has every setting, as a run stores it, is taken as it is.
 
     Raises:
         ConfigError: one line that names the key and what it takes.
@@ -202,7 +202,8 @@ def load_config(
         raise ConfigError(f"{path} has {path.stat().st_size:,} bytes: too many for a file of settings")
     stored = _read_yaml(path) if path is not None else {}
     values: dict[str, Any] = {}
-    given = {**preset(preset_name), **flatten(stored), **(overrides or {})}
+    given = {**preset(preset_name), **flatten(stored), **flatten(overrides or {})}
+    searched = searched and not stored.keys() >= TrainConfig.model_fields.keys()
     for key, value in ({**searched_settings(given), **given} if searched else given).items():
         target = values
         *sections, last = key.split(".")
@@ -224,14 +225,15 @@ def searched_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     """
     from dmin.methods import METHODS
 
+    given = flatten(given)
     fields = TrainConfig.model_fields
     method, tune, every = (given.get(key, fields[key].default) for key in ("method", "tune", "all_classes"))
-    if method not in METHODS or tune != "none" or every:
+    if not isinstance(method, str) or method not in METHODS or tune != "none" or every:
         return {}
     found = dict(METHODS[method].traits.searched)
-    capsules = given.get("options.capsules", (given.get("options") or {}).get("capsules"))
-    if capsules is not None or given.get("encoder", fields["encoder"].default) not in NAMED_ENCODERS:
-        # `capsules` sets both numbers; and they divide the width of the encoders that come with the package.
+    both = any(given.get(f"options.{name}") for name in ("capsules", "share_routing"))
+    if both or given.get("encoder", fields["encoder"].default) not in NAMED_ENCODERS:
+        # One number is asked for both modules; and those of the search divide the width of the package's encoders.
         found = {key: value for key, value in found.items() if not key.endswith("_capsules")}
     return found
 
