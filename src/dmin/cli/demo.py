@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +38,7 @@ NEW_CLASS_TEXT = "could you tie a ribbon around it, it is a surprise for my niec
 OUTSIDE_TEXTS = ("tell me a joke about penguins", "what is the capital of Mongolia")
 UNKNOWN = "none of these"
 EXAMPLES_PER_CLASS = 5
+FEWER_EXAMPLES = (1, 2, 5)  # that unlabelled texts are shown with
 WAYS, SHOTS = (5, 10), (1, 5)
 
 
@@ -98,7 +100,7 @@ def tell(corpus: Corpus, classes: tuple[str, ...]) -> list[Chapter]:
     others = [every[label][0] for label in corpus.classes if label not in classes]
     classifier = FewShotClassifier(unknown_label=UNKNOWN).open()
     answered = _answer(classifier, examples)
-    measured = [_measure(classifier, rest), *_adapt(classifier, rest)]  # before a class is added
+    measured = [_measure(classifier, rest), _adapt(classifier, rest)]  # before a class is added
     return [answered, _add(classifier), _refuse(classifier, rest, others), _explain(classifier), *measured]
 
 
@@ -130,18 +132,17 @@ def _measure(classifier: FewShotClassifier, rest: Corpus) -> Chapter:
     return chapter
 
 
-def _adapt(classifier: FewShotClassifier, rest: Corpus) -> list[Chapter]:
-    """Accuracy with the help of unlabelled texts, where the classifier can learn from them."""
-    if not hasattr(classifier, "adapt"):
-        return []
-    import copy
-
+def _adapt(classifier: FewShotClassifier, rest: Corpus) -> Chapter:
+    """Accuracy with the help of unlabelled texts, by number of examples."""
     chapter = Chapter("With the same texts as unlabelled texts")
-    adapted = copy.deepcopy(classifier)
-    adapted.adapt(list(rest.texts))
-    for title, one in (("without them", classifier), ("with them", adapted)):
-        chapter.say(f"{title}: {100 * one.score(list(rest.texts), list(rest.labels)):.1f} %")
-    return [chapter]
+    texts, labels = list(rest.texts), list(rest.labels)
+    for count in FEWER_EXAMPLES:
+        fewer = copy.deepcopy(classifier).fit({label: own[:count] for label, own in classifier.examples_.items()})
+        without = fewer.score(texts, labels)
+        learned = fewer.adapt(texts).score(texts, labels)
+        examples = f"{count} example{'s' if count > 1 else ''} per class"
+        chapter.say(f"{examples}: {100 * without:.1f} % without them, {100 * learned:.1f} % with them")
+    return chapter
 
 
 def _add(classifier: FewShotClassifier) -> Chapter:
