@@ -75,8 +75,9 @@ class DMIN(FewShotMethod):
             option("query_capsules", None, 1, 8), option("softmax_over", "capsules", "memory"), *COMMON,
         )),
         searched=(
-            ("options.tau_learning_rate", 1e-2), ("options.memory_capsules", 32), ("options.query_capsules", 1),
+            ("options.tau_learning_rate", 1e-2), ("options.memory_capsules", 64), ("options.query_capsules", 1),
             ("options.softmax_over", "memory"), ("options.input_map", True), ("options.input_unit", True),
+            ("options.input_centre", True),
         ),
         early_options=(("capsules", 4),),
     )  # fmt: skip
