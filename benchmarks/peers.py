@@ -255,8 +255,8 @@ which needs further labelled texts and changes no answer. SetFit: what is not na
 oversampling, one epoch, batches of 16 pairs. FastFit: the settings of its own page (40 epochs, num_repeats=4, batches of
 32), in an environment with datasets 2.21 and transformers 4.57, because it imports `load_metric`, which datasets 3 dropped;
 it always uses the names.
-SetFit and FastFit train for minutes to hours, and their rows are kept from an earlier run with the same versions, worker and
-texts; all other rows were measured in one run, after each other.
+SetFit and FastFit train for minutes to hours, and their rows are kept from an earlier run with the same versions, worker
+and texts; all other rows were measured in one run, after each other.
 Extrapolated: the time for ten classes, loading included, times the ratio of the numbers of pairs (SetFit) or of examples
 (FastFit).""".replace("\n", " ")
 
