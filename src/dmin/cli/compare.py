@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from dmin.training import TrainConfig
 
 DEFAULT_TEST_EPISODES = 300
-PLAIN = "plain"  # of --settings
 
 # Options of this command, so that its signature has a line for each
 DataSets = Annotated[str | None, typer.Option(help="Data sets, separated by commas. Default: starter.")]
@@ -117,7 +116,7 @@ def compare(
 
 def _chosen_settings(given: Path | None) -> ChosenSettings | None:
     """What --settings names; "plain" is a choice of nothing."""
-    from dmin.evaluation.chosen_settings import ChosenSettings, read_settings
+    from dmin.evaluation.chosen_settings import PLAIN, ChosenSettings, read_settings
 
     if given is None:
         return None

@@ -14,6 +14,7 @@ from dmin.errors import ConfigError, DataError, one_line
 from dmin.files import check_document, write_atomic
 
 FORMAT = 1
+PLAIN = "plain"  # the name of a choice of nothing: the methods' own defaults
 
 
 class RowDocument(BaseModel):

@@ -10,6 +10,7 @@ from dataclasses import astuple, dataclass
 
 from dmin.errors import printable
 from dmin.evaluation.bench import JobResult
+from dmin.evaluation.chosen_settings import PLAIN
 from dmin.evaluation.comparison_plan import ComparisonPlan
 from dmin.evaluation.statistics import ALPHA, Interval, spread
 from dmin.evaluation.table_tests import Place, RowTest, cell_interval, row_tests
@@ -131,7 +132,7 @@ def _note(plan: ComparisonPlan, tests: int) -> str:
     )
     named = ", every class with its name as one more example" if plan.names else ""
     chosen = ""
-    if plan.chosen is not None and plan.chosen.overall:
+    if plan.chosen is not None and plan.chosen.name != PLAIN:
         chosen = f", each method with the settings that {plan.chosen.name} chose on validation classes"
     elif plan.chosen is None and base.tune == "none":
         chosen = ", each method with the settings that our search chose on validation classes of other sets or splits"
