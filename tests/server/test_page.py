@@ -178,7 +178,7 @@ def test_the_map_shows_examples_pile_and_typed_text(live: Live, visit: Callable[
     page.click("#tab-try")
     page.fill("#text", "apple plum")
     page.click("#tab-map")
-    expect(page.locator("#map .point")).to_have_count(9)
+    expect(page.locator("#map .point")).to_have_count(9, timeout=30_000)
     expect(page.locator("#map .pile")).to_have_count(4)
     expect(page.locator("#map .typed")).to_have_count(1)
     expect(page.locator("#map text").first).to_be_visible()
@@ -193,7 +193,7 @@ def test_what_people_typed_is_never_markup(live: Live, visit: Callable[..., Page
     page.keyboard.press("Enter")
     expect(page.locator("#shares")).to_contain_text("<b>bold</b>")
     page.click("#tab-map")
-    expect(page.locator("#map .point").first).to_be_attached()
+    expect(page.locator("#map .point").first).to_be_attached(timeout=30_000)
     page.click("#tab-history")
     assert page.title() == "dmin: classes from a few examples"
     assert page.locator("main b, main img").count() == 0
@@ -253,7 +253,7 @@ def test_axe_finds_nothing_serious(live: Live, visit: Callable[..., Page], schem
             page.set_input_files("#file-evaluate", file)
             expect(page.locator("#accuracy")).to_be_visible()
         if tab == "map":
-            expect(page.locator("#map .point").first).to_be_attached()
+            expect(page.locator("#map .point").first).to_be_attached(timeout=30_000)
         assert serious_faults(page) == [], tab
     page.goto(f"{live.url}/docs")
     assert serious_faults(page) == []
