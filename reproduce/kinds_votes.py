@@ -126,7 +126,7 @@ def variants(task: Task) -> dict[str, tuple[float, float]]:
     adapted = learn_unlabelled(head, task.pile)
     with patch.object(learning, "EVENING", 0.0):
         uneven = learn_unlabelled(head, task.pile)
-    with patch.object(learning, "part", lambda *_: 1.0):  # of agreement and coverage
+    with patch.object(learning, "between", lambda *_: 1.0):  # of agreement and coverage
         always = learn_unlabelled(head, task.pile)
     owner = np.repeat(np.arange(len(head.sizes)), head.sizes)
     rows, texts = np.asarray(head.rows), np.asarray(head.view(task.pile))

@@ -17,9 +17,9 @@ from dmin.adaptive.unlabelled import (
     LEAST,
     NEIGHBOURS,
     agreement,
+    between,
     coverage,
     evened,
-    part,
     scale_of,
     softmax,
     spread_labels,
@@ -177,7 +177,7 @@ def test_a_pile_of_one_class_has_no_say_on_new_texts(plain: Head) -> None:
 
 @pytest.mark.parametrize(("value", "share"), [(0.0, 0.0), (0.6, 0.0), (0.75, 0.5), (0.9, 1.0), (1.2, 1.0)])
 def test_how_far_a_value_lies_between_two(value: float, share: float) -> None:
-    assert part(value, 0.6, 0.9) == pytest.approx(share)
+    assert between(value, 0.6, 0.9) == pytest.approx(share)
 
 
 def test_coverage_is_the_part_of_the_classes_that_have_texts() -> None:

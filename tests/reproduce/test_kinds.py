@@ -108,7 +108,7 @@ def test_variants_leave_one_part_out_each() -> None:
     found = kinds_votes.variants(task)
     assert found["plain"] == task.gains(head) and found["adapted"] == task.gains(learn_unlabelled(head, pile))
     assert np.isnan(found["graph"][1]) and set(found) == {"plain", *kinds_votes.TITLES}
-    assert unlabelled.EVENING > 0 and unlabelled.part(0.0, 0.4, 0.8) == 0.0  # what a variant changed is back
+    assert unlabelled.EVENING > 0 and unlabelled.between(0.0, 0.4, 0.8) == 0.0  # what a variant changed is back
 
 
 def test_the_table_of_votes_shows_changes_by_set() -> None:

@@ -54,12 +54,12 @@ def learn_unlabelled(head: Head, vectors: Array) -> Head:
     found = spread_labels(graph, start)  # [N, C]
     labels = found[len(targets) :]
     learned = _fit_texts(head, texts, labels, min(TEXT_WEIGHT, CLASS_WEIGHT * len(head.sizes) / len(texts)))
-    agreed = part(agreement(graph, start, len(targets)), *AGREEMENT)
+    agreed = between(agreement(graph, start, len(targets)), *AGREEMENT)
     if not agreed:
         return learned
     covered, mass = coverage(labels), labels.sum(axis=0)  # [C]
-    of_new = VOTE * agreed * part(covered, *COVERAGE) * evened(mass, EVENING)
-    of_own = OWN_VOTE * agreed * evened(mass, EVENING * part(covered, *OWN_COVERAGE))
+    of_new = VOTE * agreed * between(covered, *COVERAGE) * evened(mass, EVENING)
+    of_own = OWN_VOTE * agreed * evened(mass, EVENING * between(covered, *OWN_COVERAGE))
     return _with_voters(learned, texts, found, of_new, of_own)
 
 
@@ -113,7 +113,7 @@ def agreement(graph: Graph, start: Any, rows: int) -> float:
     return float((around * own).sum() / (own * own).sum())
 
 
-def part(value: float, none: float, full: float) -> float:
+def between(value: float, none: float, full: float) -> float:
     """How far a value lies between two others, from 0 to 1."""
     return float(np.clip((value - none) / (full - none), 0, 1))
 

@@ -135,7 +135,7 @@ def _note(plan: ComparisonPlan, tests: int) -> str:
     if plan.chosen is not None and plan.chosen.name != PLAIN:
         chosen = f", each method with the settings that {plan.chosen.name} chose on validation classes"
     elif plan.chosen is None and base.tune == "none":
-        chosen = ", each method with the settings that our search chose on validation classes of other sets or splits"
+        chosen = ", each method with the settings that our search chose (reproduce/search)"
     reference = method_title(plan)
     test = (
         "paired t-test over the split means with the corrected variance"

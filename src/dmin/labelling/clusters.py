@@ -1,6 +1,6 @@
 """Clusters of a pile at three grain sizes, each a refinement of the one before.
 
-Vectors are first drawn towards their nearest neighbours, which makes groups of any shape compact. Then k-means on their
+Vectors are first drawn towards their nearest neighbours, which makes blurred groups compact. Then k-means on their
 principal components; how many clusters, the silhouette says on a sample: the largest number that comes near its highest
 value, because the silhouette prefers few. The fine grain has twice as many; Ward's method joins its centres into the medium
 and the coarse grain, so that a coarse cluster is a union of fine ones.
