@@ -26,7 +26,7 @@ from benchmarks.common import Result, middle, short_texts, spread
 from dmin import FewShotClassifier
 from dmin.data import load_corpus
 
-CLIENTS, TEXTS, ROUNDS, BATCH, EXAMPLES = 32, 320, 3, 32, 5
+CLIENTS, TEXTS, ROUNDS, BATCH, EXAMPLES = 32, 320, 7, 32, 5
 
 
 def main() -> Result:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -152,3 +153,10 @@ def test_the_files_that_deploy_it_name_what_exists() -> None:
     assert "dmin serve" in (ROOT / "deploy" / "dmin.service").read_text()
     for name in ("serve", "keys", "postgresql", "behind-a-proxy", "what-a-text-costs"):
         assert (ROOT / "docs" / "how-to" / f"{name}.md").is_file()
+
+
+def test_a_service_starts_no_threads_of_the_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would spin beside the threads that compute; the other commands ask for them."""
+    monkeypatch.setenv("TOKENIZERS_PARALLELISM", "true")
+    assert run(["serve", "--store", "mysql://x/y"]) == 2  # the store is opened after the threads are settled
+    assert os.environ["TOKENIZERS_PARALLELISM"] == "false"

@@ -9,7 +9,8 @@ be negative and push a row away. And the query itself moves half-way towards the
 paper can be read in two ways (docs/explanation/reading-of-the-paper.md). For few rows `dmin.routing.gram` computes the same
 scores from products of the rows, and that is what QIM runs: whoever changes `route` must change both (a test compares).
 
-Letters in shapes: n memory rows, d width, l capsules, v = d / l width of a capsule; `...` any leading axes.
+Letters in shapes: n memory rows, b queries of one memory, d width, l capsules, v = d / l width of a capsule; `...` any
+leading axes.
 """
 
 from __future__ import annotations
@@ -124,40 +125,47 @@ class DynamicMemoryRouting(nn.Module):
     ) -> Routed:
         """Like `forward`, with the final weights d_ij + p_ij (times the row's own) of each row in each capsule."""
         self._check(memory, query, mask)
-        kept = None if mask is None else mask.unsqueeze(-1)  # [..., n, 1]
-        m_hat = self.capsule_vectors(memory)  # [..., n, l, v]                     line 2, Eq. 2
-        if kept is not None:
-            m_hat = m_hat * kept.unsqueeze(-1)  # squash(b) is not 0: a masked row must be made 0 here
-        q_hat = self.capsule_vectors(query)  # [..., l, v]                         line 3, Eq. 3
-        m_standard = standardise(m_hat)  # [..., n, l, v]: the same in every round
-        p = self._correlation(m_standard, q_hat)  # [..., n, l]                    line 5, Eq. 4, A10
-        alpha = torch.zeros_like(p)  # [..., n, l]                                 line 4
+        # Queries of one memory are the b rows of a matrix; where each has a memory of its own, b = 1.
+        shared = query.ndim > 1 and all(x is None or x.ndim == 1 for x in (memory[..., 0], mask, row_weights))
+        asked = query.flatten(0, -2) if shared else query.unsqueeze(-2)  # [..., b, d]
+        kept = None if mask is None else mask[..., None, None, :]  # [..., 1, 1, n]
+        m_hat = self._capsules_first(memory)  # [..., l, n, v]                     line 2, Eq. 2
+        if mask is not None:
+            m_hat = m_hat * mask[..., None, :, None]  # squash(b) is not 0: a masked row must be made 0 here
+        q_hat = self._capsules_first(asked)  # [..., l, b, v]                      line 3, Eq. 3
+        m_standard = standardise(m_hat)  # [..., l, n, v]: the same in every round
+        p = _correlation(m_standard, q_hat)  # [..., l, b, n]                      line 5, Eq. 4, A10
+        alpha = torch.zeros_like(p)  # [..., l, b, n]                              line 4
         for round_number in range(1, self.iterations + 1):
-            weights = self._couplings(alpha, kept) + p  # [..., n, l]              line 8, Eq. 6, A2; d + p of line 9
+            weights = self._couplings(alpha, kept) + p  # [..., l, b, n]           line 8, Eq. 6, A2; d + p of line 9
             if row_weights is not None:
-                weights = weights * row_weights.unsqueeze(-1)
-            v = squash(torch.einsum("...nl,...nlv->...lv", weights, m_hat))  #     lines 9, 10, Eq. 8, 9, A6
+                weights = weights * row_weights[..., None, None, :]
+            v = squash(torch.einsum("...bn,...nv->...bv", weights, m_hat))  #      lines 9, 10, Eq. 8, 9, A6
             if round_number == self.iterations:
                 break  # the updates below would reach nothing
             # The old p weighs the agreement; p is refreshed last.
-            alpha = alpha + p * torch.einsum("...nlv,...lv->...nl", m_hat, v)  #   line 11, Eq. 7, A5
-            q_hat = (q_hat + v) / 2  # [..., l, v]                                 line 12, A7
-            p = self._correlation(m_standard, q_hat)  # [..., n, l]                line 13, Eq. 4
-        return Routed(v.flatten(-2), weights)  # [..., d]                          line 15
+            alpha = alpha + p * torch.einsum("...nv,...bv->...bn", m_hat, v)  #    line 11, Eq. 7, A5
+            q_hat = (q_hat + v) / 2  # [..., l, b, v]                              line 12, A7
+            p = _correlation(m_standard, q_hat)  # [..., l, b, n]                  line 13, Eq. 4
+        output = v.transpose(-3, -2).flatten(-2)  # [..., b, d]                    line 15
+        weights = weights.movedim(-3, -1)  # [..., b, n, l]
+        if shared:
+            return Routed(output.unflatten(0, query.shape[:-1]), weights.unflatten(0, query.shape[:-1]))
+        return Routed(output.squeeze(-2), weights.squeeze(-3))
 
     def capsule_vectors(self, x: Tensor) -> Tensor:
         """squash(W_j x + b_j) for every capsule j: [..., d] -> [..., l, v] (Eq. 2 and 3)."""
         return squash(self.transform(x).unflatten(-1, (self.capsules, -1)))
 
-    def _correlation(self, m_standard: Tensor, q_hat: Tensor) -> Tensor:
-        """p_ij = tanh(PCC(m̂_ij, q̂_j)), Eq. 4; 0 on masked rows, whose m̂ is 0 and has no variance."""
-        return torch.tanh(torch.einsum("...nlv,...lv->...nl", m_standard, standardise(q_hat)))
+    def _capsules_first(self, x: Tensor) -> Tensor:
+        """`capsule_vectors` of rows [..., n, d] as a matrix per capsule, [..., l, n, v], the form that products are fast in."""
+        return self.capsule_vectors(x).transpose(-3, -2).contiguous()
 
     def _couplings(self, alpha: Tensor, kept: Tensor | None) -> Tensor:
-        """d_i = softmax(α_i) over the chosen axis, 0 on masked rows."""
+        """d_i = softmax(α_i) over the chosen axis of [..., l, b, n], 0 on masked rows."""
         if self.softmax_over == "memory" and kept is not None:
             alpha = alpha.masked_fill(~kept, torch.finfo(alpha.dtype).min)
-        couplings = alpha.softmax(dim=-1 if self.softmax_over == "capsules" else -2)  # [..., n, l]
+        couplings = alpha.softmax(dim=-3 if self.softmax_over == "capsules" else -1)
         return couplings if kept is None else couplings * kept
 
     def _check(self, memory: Tensor, query: Tensor, mask: Tensor | None) -> None:
@@ -170,6 +178,14 @@ class DynamicMemoryRouting(nn.Module):
                 f"mask has shape {list(mask.shape)} and type {mask.dtype}; "
                 f"[..., {memory.shape[-2]}] of torch.bool is needed (True = a real row)"
             )
+
+
+def _correlation(m_standard: Tensor, q_hat: Tensor) -> Tensor:
+    """p_ij = tanh(PCC(m̂_ij, q̂_j)), Eq. 4: [..., l, n, v] and [..., l, b, v] -> [..., l, b, n].
+
+    0 on masked rows, whose m̂ is 0 and has no variance.
+    """
+    return torch.tanh(torch.einsum("...nv,...bv->...bn", m_standard, standardise(q_hat)))
 
 
 def identity_linear(dim: int, generator: torch.Generator | None = None, noise: float = 1e-3) -> nn.Linear:

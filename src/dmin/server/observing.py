@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import secrets
 import time
-import uuid
 from typing import Any
 
 from fastapi import Request
@@ -69,7 +69,7 @@ class Observer:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        start, number, status = time.perf_counter(), uuid.uuid4().hex[:12], 0
+        start, number, status = time.perf_counter(), secrets.token_hex(6), 0
         state = scope.setdefault("state", {})
 
         async def answer(message: Message) -> None:
@@ -97,7 +97,8 @@ class Observer:
             "request": number, "method": scope["method"], "route": route, "status": status,
             "ms": round(1000 * seconds, 1), "who": state.get("who"), **state.get("fields", {}),
         }  # fmt: skip
-        _log.info("request", extra={"fields": fields})
+        if _log.isEnabledFor(logging.INFO):  # made by hand, because `_log.info` walks the stack for the calling line
+            _log.handle(_log.makeRecord(_log.name, logging.INFO, "", 0, "request", (), None, extra={"fields": fields}))
 
 
 async def note_route(request: Request) -> None:

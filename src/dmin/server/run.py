@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +29,7 @@ def run_service(
 ) -> None:
     """Serve until SIGTERM or Ctrl-C; `examples` fill the collection `default` if the store has none."""
     # Batches have threads of their own; with those of a tokenizer or of products beside them, much time goes into waiting.
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # whatever it was: the command line asks for threads
     one_blas_thread_for_good()
     log_to_standard_error()
     database = Database(settings.store)
@@ -39,6 +40,7 @@ def run_service(
         added = fill(service, examples)
         say(added)
     server = uvicorn.Server(_config(service))
+    gc.freeze()  # what is there now stays to the end: collections while requests run need not walk it
     with _socket(settings) as listening:
         host, port = listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host

@@ -142,13 +142,13 @@ class Shield:
 
     def _check_source(self, scope: Scope) -> None:
         """A page of another site may not reach the service through the user's browser."""
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        host = headers.get("host", "")
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"] if name in (b"host", b"origin")}
+        host = headers.get(b"host", "")
         name = (urlsplit(f"//{host}").hostname or "") if host else ""
         allowed = {self._settings.host, *self._settings.hosts}
         if not self._settings.public and not (is_loopback(name) or name in allowed):
             raise Problem(421, "wrong-host", "This service answers under its own name only (--allow-host adds one).")
-        origin = headers.get("origin")
+        origin = headers.get(b"origin")
         if origin is None or origin in self._settings.origins or scope["method"] in ("GET", "HEAD", "OPTIONS"):
             return
         if urlsplit(origin).netloc != host:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 from dataclasses import dataclass, field
+from functools import lru_cache
 from urllib.parse import quote
 
 from dmin.errors import ConfigError
@@ -77,6 +78,7 @@ class Settings:
         return len(allowed(0)) if allowed else os.cpu_count() or 1
 
 
+@lru_cache(maxsize=256)  # asked for every request; names come from outside, so they are bounded
 def is_loopback(host: str) -> bool:
     """Is this address reachable from this machine only?"""
     if host == "localhost":

@@ -41,8 +41,8 @@ async def classify(name: Name, asked: schemas.ClassifyRequest, request: Request,
         request.state.fields["asked"] = asked.texts
     jobs = service.batcher.submit(fitted, asked.texts, asked.top_k, asked.explain, limits.deadline)
     try:
-        waiting = asyncio.gather(*(asyncio.wrap_future(job.future) for job in jobs))
-        parts = await asyncio.wait_for(waiting, limits.deadline)
+        async with asyncio.timeout(limits.deadline):
+            parts = await asyncio.gather(*(asyncio.wrap_future(job.future) for job in jobs))
     except TimeoutError as error:
         raise busy("The service was too busy to answer in time.", "deadline") from error
     service.metrics.texts.inc(len(asked.texts))
