@@ -58,17 +58,16 @@ class Filler:
     def __init__(self, say: Callable[[str], None], episodes: Path) -> None:
         self.say, self.episodes = say, episodes
         self._corpora: dict[str, Corpus] = {}
-        self._benches: dict[tuple[str, str | None, int, bool], Bench] = {}
+        self._benches: dict[tuple[str, str | None, int, str], Bench] = {}
 
     def compute(self, plan: CellPlan) -> RawCell:
         """Train and test one cell."""
         job, config = plan.prepared.job, plan.prepared.config
         if job.data not in self._corpora:
             self._corpora = {job.data: open_corpus(config)}
-        named = plan.row.part == "names"
-        group = (job.data, job.split, job.seed, named)
+        group = (job.data, job.split, job.seed, plan.row.setup)
         if group not in self._benches:
-            whole = plan_of(job.data, str(job.split), (job.row,), named)
+            whole = plan_of(job.data, str(job.split), (job.row,), plan.row.setup)
             self._benches = {group: Bench(whole, plan.prepared, self._corpora[job.data], self.say)}
         result = self._benches[group].run(plan.prepared, self.episodes)
         return RawCell.of(result, plan.prepared.key, config.queries)

@@ -12,9 +12,19 @@ from dmin.evaluation.raw import RawCell
 from dmin.evaluation.statistics import ALPHA, Interval, spread
 from dmin.evaluation.table_tests import Place, RowTest, by_split, cell_interval, row_tests
 from dmin.methods import method_class
-from reproduce.paper_plan import EPISODES, ROWS, SETS, SETTINGS, is_published, splits_of
+from reproduce.paper_plan import (
+    EPISODES,
+    NAMED,
+    ROWS,
+    SETS,
+    SETTINGS,
+    TUNED,
+    TUNED_BASE,
+    is_published,
+    splits_of,
+)
 
-REFERENCE = "dmin"
+REFERENCES = {"main": "dmin", "ablation": "dmin", "names": "dmin" + NAMED, "tuned": "dmin" + TUNED}  # DMIN of each part
 Cells = Mapping[Place, Sequence[JobResult]]
 
 
@@ -29,10 +39,17 @@ def group(cells: Sequence[RawCell], part: str, published: bool) -> dict[Place, l
     """The results of one part of the table, by set, row and setting."""
     found: dict[Place, list[JobResult]] = {}
     for cell in cells:
-        row = ROWS.get(cell.row.name)
-        if row is not None and row.part == part and is_published(cell.split) == published:
+        if cell.row.name in rows_of(part) and is_published(cell.split) == published:
             found.setdefault((cell.data, cell.row.name, cell.way, cell.shot), []).append(cell.result())
-    return found
+    if part != "ablation":
+        return found
+    compared = {(data, way, shot) for data, row, way, shot in found if row != REFERENCES[part]}
+    return {place: results for place, results in found.items() if (place[0], *place[2:]) in compared}
+
+
+def rows_of(part: str) -> list[str]:
+    """The rows of a part of the table; the ablation has the whole network beside what is left of it."""
+    return [name for name, row in ROWS.items() if row.part == part or name == REFERENCES[part]]
 
 
 def cell_text(results: Sequence[JobResult], test: RowTest | None, most: int, best: bool) -> str:
@@ -49,11 +66,11 @@ def cell_text(results: Sequence[JobResult], test: RowTest | None, most: int, bes
 
 def table_lines(found: Cells, part: str, deviations: bool) -> list[str]:
     """One table per set; with `deviations` the means ± standard deviations over splits and seeds, as the paper has them."""
-    tests = row_tests(found, REFERENCE)
+    tests = row_tests(found, REFERENCES[part])
     header = "| " + " | ".join(["", *(f"{way}-way {shot}-shot" for way, shot in SETTINGS)]) + " |"
     lines: list[str] = []
     for data in SETS:
-        rows = [name for name, row in ROWS.items() if row.part == part and any(p[:2] == (data, name) for p in found)]
+        rows = [name for name in rows_of(part) if any(place[:2] == (data, name) for place in found)]
         if not rows:
             continue
         lines += [f"### {data}", "", header, "|---|" + "---:|" * len(SETTINGS)]
@@ -78,10 +95,17 @@ def _text(column: Mapping[str, Sequence[JobResult]], row: str, test: RowTest | N
     return cell_text(column[row], test, most, row in full and full[row] == max(full.values()))
 
 
+FROZEN = (
+    "Encoder all-MiniLM-L6-v2, frozen (`tune none`), mean pooling: the same vectors for all rows (ATAML: the same states "
+    "of the tokens). At most 1,000 training episodes. "
+)
+LEARNING = (
+    "Encoder all-MiniLM-L6-v2, tuned in both stages (the paper's protocol, `tune full`, `[CLS]`), "
+    f"{TUNED_BASE['stage1']['epochs']} epochs in stage 1, at most {TUNED_BASE['stage2']['episodes']} training episodes in "
+    "stage 2; settings as the search with the frozen encoder chose them. "
+)
 CAPTION = (
-    f"Accuracy in %, {EPISODES} stored test episodes per cell and split, 10 queries per class. Encoder all-MiniLM-L6-v2, "
-    "frozen (`tune none`), mean pooling: the same vectors for all rows (ATAML: the same states of the tokens). At most "
-    "1,000 training episodes. Bold: the highest mean of its column, which alone shows no difference. –: not computed yet, "
+    "Bold: the highest mean of its column, which alone shows no difference. –: not computed yet, "
     "or not possible (too few classes). ↑ significantly better, ↓ significantly worse than DMIN: p < 0.05, one-tailed, "
     "after Holm's correction over all tests of this section."
 )
@@ -93,6 +117,12 @@ SEVERAL = (
 SINGLE = (
     " ± is the 95 % confidence interval over the episodes of one split; tests are paired by episode (permutation test)."
 )
+
+
+def caption(part: str, several: bool) -> str:
+    """What a section's figures are."""
+    counted = f"Accuracy in %, {EPISODES} stored test episodes per cell and split, 10 queries per class. "
+    return counted + (LEARNING if part == "tuned" else FROZEN) + CAPTION + (SEVERAL if several else SINGLE)
 
 
 def table_page(cells: Sequence[RawCell], missing: int | None = None) -> str:
@@ -112,12 +142,13 @@ def table_page(cells: Sequence[RawCell], missing: int | None = None) -> str:
         ("ablation", False, "DMIN without its parts, fair splits"),
         ("names", False, "Rows that get the classes' names, fair splits"),
         ("names", True, "Rows that get the classes' names, splits that come with the data"),
+        ("tuned", True, "Encoder tuned in both stages"),
     ):
         found = group(cells, part, published)
         if not found:
             continue
         several = any(len(by_split(results)) > 1 for results in found.values())
-        lines += [f"## {title}", "", CAPTION + (SEVERAL if several else SINGLE), ""]
+        lines += [f"## {title}", "", caption(part, several), ""]
         lines += table_lines(found, part, deviations=False)
         if several:
             lines += ["Mean ± standard deviation over class splits and seeds, as the paper prints its figures:", ""]

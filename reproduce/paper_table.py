@@ -26,18 +26,6 @@ from reproduce.paper_plan import SETS, CellPlan, cells
 
 RUNS = Path("runs/paper-table")
 BEGIN, END = "<!-- answers -->\n", "<!-- end of answers -->"
-TUNED = (  # the paper's protocol; not run here, hours per command on two cores
-    *(
-        f"dmin compare --data {data} --split {split} --methods dmin,lwof,induction,prototypical,matching,dmin-plus "
-        f"--way 5 --shot 1,5 --tune full --set pooling=cls --reference dmin --out runs/tuned-{data}"
-        for data, split in (("banking77", "protaugment-01"), ("hwu64", "protaugment-01"), ("clinc150", "base100"))
-    ),
-    *(
-        f"dmin ablate --data {data} --split {split} --way 5 --shot 1,5 --tune full --set pooling=cls "
-        f"--out runs/tuned-ablation-{data}"
-        for data, split in (("banking77", "protaugment-01"), ("hwu64", "protaugment-01"), ("clinc150", "base100"))
-    ),
-)
 
 
 def wanted(plans: Sequence[CellPlan], given: argparse.Namespace) -> list[CellPlan]:
@@ -53,12 +41,12 @@ def command_of(plan: CellPlan) -> str:
 
 
 def list_missing(plans: Sequence[CellPlan]) -> list[str]:
-    """Commands that fill what is missing, with the number of cells of each; then the cells with a tuned encoder."""
+    """Commands that fill what is missing, with the number of cells of each."""
     commands: dict[str, int] = {}
     for plan in plans:
         commands[command_of(plan)] = commands.get(command_of(plan), 0) + 1
     lines = [f"{command}  # {count} cells" for command, count in commands.items()]
-    return [f"{len(plans)} cells are missing", *lines, "encoder tuned in both stages, not in the ledger:", *TUNED]
+    return [f"{len(plans)} cells are missing", *lines]
 
 
 def make_table(lines: Sequence[RawCell], missing: int | None, folder: Path) -> None:

@@ -15,7 +15,7 @@ from dmin.evaluation.raw import RawCell, pack
 from reproduce import paper_ledger, paper_plan, paper_table
 from reproduce.paper_claims import Claim, answer, claims_page, differences, means, summary, verdict
 from reproduce.paper_page import group, table_page
-from reproduce.paper_plan import ROWS, SETS, CellPlan, cells, chosen_settings, splits_of
+from reproduce.paper_plan import ROWS, SETS, TUNED_SPLITS, CellPlan, cells, chosen_settings, splits_of
 
 
 @pytest.fixture(scope="module")
@@ -51,20 +51,40 @@ def test_the_plan_has_every_row_on_every_set(plans: list[CellPlan]) -> None:
         first, second, published, *_ = splits_of(data)
         assert first == "fair-01" and second == "fair-02" and not published.startswith("fair")
         for name, row in ROWS.items():
-            if name == "ataml" and data == "stackoverflow":
-                continue  # 4 validation classes
+            if (name == "ataml" and data == "stackoverflow") or row.part == "tuned":
+                continue  # 4 validation classes; tuned rows have a test of their own
             assert (data, published, name) in seen
             assert ((data, "fair-01", name) in seen) == (not row.published_only)
     ways = {plan.identity[3] for plan in plans if plan.identity[0] == "news20"}
     assert ways == {5}  # too few classes for ten
     assert len({plan.prepared.key for plan in plans}) == len(plans)
-    assert {plan.prepared.config.pooling for plan in plans} == {"mean"}  # the same vectors for all
+    pooled = {(plan.row.setup, plan.prepared.config.pooling, plan.prepared.config.tune) for plan in plans}
+    assert pooled == {
+        ("plain", "mean", "none"),
+        ("names", "mean", "none"),
+        ("tuned", "cls", "full"),
+    }  # the same for all
     assert [plan.rank for plan in plans] == sorted(plan.rank for plan in plans)
+
+
+def test_the_papers_protocol_has_dmin_with_and_without_its_memory_beside_the_baselines(plans: list[CellPlan]) -> None:
+    tuned = [plan for plan in plans if plan.row.part == "tuned"]
+    assert {plan.identity[:2] for plan in tuned} == {(data, split) for data, (split, _) in TUNED_SPLITS.items()}
+    assert {plan.identity[3:5] for plan in tuned} == {(5, 1), (5, 5)}
+    options = {plan.row.name: plan.prepared.config.options for plan in tuned}
+    assert options["dmin+tuned"]["memory_capsules"] != options["dmin-4+tuned"]["memory_capsules"] == 4
+    assert options["without-dmm+tuned"] == {**options["dmin+tuned"], "use_memory": False}
+    assert options["without-dmm-4+tuned"] == {**options["dmin-4+tuned"], "use_memory": False}
+    assert {"lwof", "induction", "prototypical", "matching", "dmin-plus"} <= {name.split("+")[0] for name in options}
+    assert {(plan.prepared.config.stage1.epochs, plan.prepared.config.stage2.episodes) for plan in tuned} == {(2, 200)}
 
 
 @pytest.mark.skipif("DMIN_DATA" not in os.environ, reason="needs the public sets under DMIN_DATA")
 def test_published_splits_have_the_sizes_of_the_data() -> None:
-    for data, splits in paper_plan.PUBLISHED.items():
+    published = {data: dict(splits) for data, splits in paper_plan.PUBLISHED.items()}
+    for data, (split, sizes) in TUNED_SPLITS.items():
+        published[data][split] = sizes
+    for data, splits in published.items():
         corpus = load_corpus(data)
         for name, sizes in splits.items():
             split = corpus.split(name)
@@ -83,7 +103,7 @@ def test_chosen_settings_are_part_of_a_cell(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(paper_plan, "chosen_settings", lambda: found)
     for plan in cells():
         row, config = plan.prepared.job.row, plan.prepared.config
-        assert config.pooling == "mean"
+        assert config.pooling == ("cls" if plan.row.part == "tuned" else "mean")
         if plan.identity[0] == "debian":
             changed = before[plan.identity].prepared.key != plan.prepared.key
             assert changed == (row.method == "dmin")
@@ -110,7 +130,7 @@ def test_only_cells_of_today_are_current(plans: list[CellPlan], tmp_path: Path) 
     listed = paper_table.list_missing(left)
     assert listed[0] == f"{len(plans) - 1} cells are missing"
     assert any(f"--set {three.identity[0]} --split {three.identity[1]} --row {three.identity[2]}" in x for x in listed)
-    assert any("--tune full" in text for text in listed)
+    assert "python -m reproduce.paper_table run --set hwu64 --split protaugment-01 --row dmin-4+tuned  # 2 cells" in listed
 
 
 def test_cells_are_filled_one_by_one_and_the_clock_stops(
@@ -194,6 +214,22 @@ def test_the_page_says_how_many_splits_a_cell_has_and_what_arrows_mean(tmp_path:
     paper_table.make_table(shown, 0, tmp_path)
     assert empty.std() > 0.05 and (imread(tmp_path / "paper-table.png") != empty).any()
     assert page and (tmp_path / "claims.md").is_file()
+
+
+def test_parts_are_tested_against_the_dmin_of_their_own_kind() -> None:
+    """The ablation beside the whole network, rows with names or a tuned encoder beside DMIN with the same."""
+    high, low = [40 + episode % 3 for episode in range(40)], [20 + episode % 5 for episode in range(40)]
+    shown = [line("hwu64", "fair-01", "without-dmm", low), line("hwu64", "fair-01", "dmin", high)]
+    shown += [line("hwu64", "fair-01", "dmin", high, shot=5)]
+    section = table_page(shown).split("## DMIN without its parts")[1]
+    assert "| DMIN | **82.0 ± 0.5** | – |" in section and "| w/o DMM, 3 iterations | 44.0 ± 0.9↓ |" in section
+    for ending in ("+names", "+tuned"):
+        pair = [
+            line("hwu64", "protaugment-01", name + ending, right) for name, right in (("dmin", low), ("lwof", high))
+        ]
+        assert "82.0 ± 0.5↑" in table_page(pair)
+    assert "tuned in both stages (the paper's protocol" in table_page(pair)
+    assert "**DMIN above LwoF**: holds in 0 of 1 cells" in claims_page(pair).split("## With the encoder tuned")[1]
 
 
 @pytest.mark.skipif(not paper_ledger.LEDGER.is_file(), reason="no cell is filled yet")

@@ -158,7 +158,7 @@ class DynamicMemoryRouting(nn.Module):
         return squash(self.transform(x).unflatten(-1, (self.capsules, -1)))
 
     def _capsules_first(self, x: Tensor) -> Tensor:
-        """`capsule_vectors` of rows [..., n, d] as a matrix per capsule, [..., l, n, v], the form that products are fast in."""
+        """`capsule_vectors` of rows [..., n, d] as one matrix per capsule, [..., l, n, v]: products are fast so."""
         return self.capsule_vectors(x).transpose(-3, -2).contiguous()
 
     def _couplings(self, alpha: Tensor, kept: Tensor | None) -> Tensor:
