@@ -14,7 +14,7 @@ from dmin.evaluation.comparison_plan import ComparisonPlan, PreparedJob, TableRo
 from dmin.training import load_config
 
 FOLDER = Path(__file__).parent
-CHOSEN = FOLDER / "search" / "chosen.yaml"  # what `dmin search` chose on validation classes
+CHOSEN = FOLDER / "search" / "paper" / "settings.yaml"  # what `dmin search` chose on validation classes
 EPISODES = 300
 SETTINGS = ((5, 1), (5, 5), (10, 1), (10, 5))  # way, shot
 INTENTS, OTHERS = (

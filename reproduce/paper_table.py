@@ -30,7 +30,7 @@ BEGIN, END = "<!-- answers -->\n", "<!-- end of answers -->"
 
 def wanted(plans: Sequence[CellPlan], given: argparse.Namespace) -> list[CellPlan]:
     """The cells that the options ask for."""
-    asked = {0: given.set, 1: given.split, 2: given.row}
+    asked = {0: given.set, 1: given.split, 2: given.row, 3: given.way}
     return [plan for plan in plans if all(not names or plan.identity[place] in names for place, names in asked.items())]
 
 
@@ -84,6 +84,7 @@ def main() -> None:
     parser.add_argument("--set", action="append", choices=SETS)
     parser.add_argument("--row", action="append")
     parser.add_argument("--split", action="append")
+    parser.add_argument("--way", action="append", type=int)
     parser.add_argument("--minutes", type=float, default=1e6)
     parser.add_argument("--seeds", type=int, default=1, help="trainings per cell, at most 3")
     given = parser.parse_args()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -97,3 +98,12 @@ def test_two_processes_may_fill_one_ledger(tmp_path: Path) -> None:
     one.add("first", cell)
     two.add("second", cell)
     assert set(Ledger(tmp_path / "trials.json", {"seed": 0}).cells) == {"first", "second"} == set(two.cells)
+
+
+def test_a_new_cell_of_a_ledger_is_a_new_line(tmp_path: Path) -> None:
+    path = tmp_path / "trials.json"
+    ledger = Ledger(path, {"seed": 0})
+    for number, name in enumerate(("first", 'with "marks"', "third")):
+        ledger.add(name, CellResult("a", "s", 5, 1, 10, [number], 1.0))
+        lines = path.read_text().splitlines()
+        assert len(lines) == number + 3 and json.loads(path.read_text())["cells"].keys() == ledger.cells.keys()

@@ -148,7 +148,7 @@ def test_cells_are_filled_one_by_one_and_the_clock_stops(
     assert paper_ledger.fill(plans[:3], path, minutes=-1, **options) == 0  # type: ignore[arg-type]
     assert paper_ledger.fill(plans[:3], path, minutes=1, **options) == 3  # type: ignore[arg-type]
     assert len(said) == 3 and len(paper_ledger.current(paper_ledger.read(path), plans)) == 3
-    asked = argparse.Namespace(set=["debian"], split=None, row=["dmin"])
+    asked = argparse.Namespace(set=["debian"], split=None, row=["dmin"], way=[5])
     assert {plan.identity[0::2][:2] for plan in paper_table.wanted(plans, asked)} == {("debian", "dmin")}
 
 

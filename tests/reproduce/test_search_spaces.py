@@ -7,6 +7,7 @@ from pathlib import Path
 import yaml
 
 from dmin.methods import METHODS
+from reproduce.paper_plan import CHOSEN
 from reproduce.search_spaces import chosen_table, sweep_table, table
 
 PAGE = Path(__file__).parents[2] / "reproduce" / "search" / "README.md"
@@ -19,18 +20,18 @@ def test_the_page_lists_the_declared_spaces() -> None:
 
 
 def test_the_page_tells_what_was_chosen() -> None:
-    found = chosen_table(PAGE.with_name("chosen.yaml"))
+    found = chosen_table(CHOSEN)
     assert found in PAGE.read_text(encoding="utf-8") and "| `dmin` | 12 |" in found
 
 
 def test_the_page_tells_what_the_sweep_found() -> None:
-    found = sweep_table(PAGE.with_name("chosen.yaml"))
+    found = sweep_table(CHOSEN)
     assert found in PAGE.read_text(encoding="utf-8")
     assert "| `nearest` | 1 | -0.49 ± 0.26 | `input_centre` off | none |" in found
 
 
 def test_trainings_begin_with_what_the_search_chose_beyond_its_interval() -> None:
-    stored = yaml.safe_load(PAGE.with_name("chosen.yaml").read_text(encoding="utf-8"))["methods"]
+    stored = yaml.safe_load(CHOSEN.read_text(encoding="utf-8"))["methods"]
     for name, method in METHODS.items():
         row = stored.get(name)
         surely = row is not None and row["gain"] > row["gain_ci95"] and method.traits.meta_trained

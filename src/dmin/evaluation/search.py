@@ -23,7 +23,7 @@ from dmin.encoder.opening import tunable
 from dmin.errors import ConfigError, DataError
 from dmin.evaluation.protocol import FineTuneScorer, MethodScorer, Scorer, run_episodes
 from dmin.evaluation.statistics import Interval, mean_interval
-from dmin.files import folder_lock, read_json, write_json
+from dmin.files import folder_lock, read_json, write_atomic
 from dmin.methods import FewShotMethod, FineTunesEncoder, method_class
 from dmin.methods.search_space import SearchSpace
 from dmin.progress import Advance, progress
@@ -141,8 +141,13 @@ class Ledger:
         with folder_lock(self.path, shared=False):
             self.cells |= self._read()
             self.cells[key] = cell
-            cells = {name: asdict(found) for name, found in self.cells.items()}
-            write_json(self.path, {"format": LEDGER_FORMAT, "search": self.about, "cells": cells})
+            write_atomic(self.path, self._text())
+
+    def _text(self) -> str:
+        """The ledger as JSON, one line per cell, so that a new cell is a new line."""
+        head = json.dumps({"format": LEDGER_FORMAT, "search": self.about})
+        cells = [f"{json.dumps(name)}: {json.dumps(asdict(found))}" for name, found in self.cells.items()]
+        return f'{head[:-1]}, "cells": {{\n' + ",\n".join(cells) + "\n}}\n"
 
 
 class Search:

@@ -35,7 +35,10 @@ class Induction(FewShotMethod):
     traits = Traits(
         name="induction", title="Ind. Net", place=40,
         search=SearchSpace((rates(1e-3, 1e-4, 3e-4), option("initialisation", "random", "identity"), *COMMON)),
-        searched=(("stage2.learning_rate", 1e-4), ("options.initialisation", "identity")),
+        searched=(
+            ("stage2.learning_rate", 1e-4), ("options.initialisation", "identity"), ("options.input_map", True),
+            ("options.input_centre", True),
+        ),
     )  # fmt: skip
 
     def __init__(
