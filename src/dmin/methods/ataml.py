@@ -52,6 +52,7 @@ class ATAML(FewShotMethod):
             ),
             trials=4,  # each trial takes token states and second-order gradients
         ),
+        searched=(("stage2.learning_rate", 1e-4), ("options.inner_rate", 1.0)),
     )  # fmt: skip
 
     def __init__(
