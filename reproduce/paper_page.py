@@ -184,7 +184,7 @@ def picture(cells: Sequence[RawCell], path: Path) -> None:
 
     figure = Figure(figsize=(9, 7.5), layout="constrained")
     axes = figure.subplots(3, 3, sharey=True)
-    names = [name for name, row in ROWS.items() if row.part == "main"]
+    names = [name for name, row in ROWS.items() if row.part == "main" and not row.published_only]
     for axis, data in zip(axes.flat, SETS, strict=True):
         split = next(iter(splits_of(data)))
         found = {(c.row.name, c.shot): 100 * c.result().mean for c in cells if _drawn(c, data, split)}
@@ -196,7 +196,7 @@ def picture(cells: Sequence[RawCell], path: Path) -> None:
         axis.set_ylim(len(names) - 0.5, -0.5)
         axis.tick_params(axis="x", labelsize=7, labelbottom=bool(found))
         axis.grid(linewidth=0.4)
-    axes.flat[0].legend(fontsize=7)
+    figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8)
     figure.suptitle("5-way accuracy in %, 300 test episodes, one class split per set; encoder frozen", fontsize=9)
     save_png(figure, path)
 

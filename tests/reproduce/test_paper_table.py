@@ -130,7 +130,9 @@ def test_only_cells_of_today_are_current(plans: list[CellPlan], tmp_path: Path) 
     listed = paper_table.list_missing(left)
     assert listed[0] == f"{len(plans) - 1} cells are missing"
     assert any(f"--set {three.identity[0]} --split {three.identity[1]} --row {three.identity[2]}" in x for x in listed)
-    assert "python -m reproduce.paper_table run --set hwu64 --split protaugment-01 --row dmin-4+tuned  # 2 cells" in listed
+    assert (
+        "python -m reproduce.paper_table run --set hwu64 --split protaugment-01 --row dmin-4+tuned  # 2 cells" in listed
+    )
 
 
 def test_cells_are_filled_one_by_one_and_the_clock_stops(

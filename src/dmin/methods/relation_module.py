@@ -91,7 +91,7 @@ class NeuralTensorLayer(nn.Module):
         """
         rows = left.flatten(0, -2)  # [n, d]
         through = torch.bmm(rows.expand(len(self.slices), -1, -1), self.slices)  # [h, n, e]
-        return through.unflatten(1, left.shape[:-1]).movedim(0, -2)
+        return through.unflatten(1, left.shape[:-1]).movedim(0, -2)  # type: ignore[no-untyped-call, no-any-return]
 
 
 def relation_loss(scores: Tensor, labels: Tensor) -> Tensor:

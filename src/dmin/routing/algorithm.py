@@ -150,7 +150,10 @@ class DynamicMemoryRouting(nn.Module):
         output = v.transpose(-3, -2).flatten(-2)  # [..., b, d]                    line 15
         weights = weights.movedim(-3, -1)  # [..., b, n, l]
         if shared:
-            return Routed(output.unflatten(0, query.shape[:-1]), weights.unflatten(0, query.shape[:-1]))
+            return Routed(
+                output.unflatten(0, query.shape[:-1]),  # type: ignore[no-untyped-call]
+                weights.unflatten(0, query.shape[:-1]),  # type: ignore[no-untyped-call]
+            )
         return Routed(output.squeeze(-2), weights.squeeze(-3))
 
     def capsule_vectors(self, x: Tensor) -> Tensor:

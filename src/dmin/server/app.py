@@ -33,7 +33,7 @@ def create_app(parts: Service) -> FastAPI:
     )  # fmt: skip
     app.state.service = parts
     app.state.gate = Gate(parts.ring, parts.settings)
-    for module in (questions, classes, collections, service):  # addresses are tried in this order: what is asked most first
+    for module in (questions, classes, collections, service):  # addresses are tried in this order: the busiest first
         app.include_router(module.router, dependencies=[Depends(note_route)])
     problems.install(app)
     if parts.settings.origins:
