@@ -11,26 +11,17 @@ from typing import Any
 import pytest
 
 from dmin.cli.app import run
+from tools.doc_outputs import same
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent
-NUMBER = re.compile(r"[-+]?\d+\.\d+")
 SESSIONS = [
     block[2:].split("\n", 1)
     for block in re.findall(
         r"```sh\n(\$ dmin .*?)```", (ROOT / "docs/tutorials/inbox.md").read_text(encoding="utf-8"), re.DOTALL
     )
 ]
-
-
-def same(told: str, found: str) -> bool:
-    """Equal but for white space, seconds, and the rounding of a last digit."""
-    if told.split(" answered in")[0] == found.split(" answered in")[0]:
-        return True
-    one, two = (NUMBER.sub("#", " ".join(line.split())) for line in (told, found))
-    values = zip(map(float, NUMBER.findall(told)), map(float, NUMBER.findall(found)), strict=False)
-    return one == two and all(abs(a - b) <= 0.011 * max(1.0, abs(a)) for a, b in values)
 
 
 @pytest.mark.parametrize(("command", "told"), SESSIONS, ids=[command[:40] for command, _ in SESSIONS])

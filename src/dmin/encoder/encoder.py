@@ -17,6 +17,7 @@ from torch import Tensor
 from dmin.encoder.backends import FILES, check_backend
 from dmin.encoder.network import EncoderNetwork, TokenBatch
 from dmin.encoder.onnx import OnnxNetwork, export_onnx
+from dmin.encoder.onnx_session import ARITHMETIC
 from dmin.encoder.pretrained import TUNABLE, cache_folder, choose_pooling, load, quiet_transformers, resolve
 from dmin.encoder.readable import Reader
 from dmin.encoder.text_encoder import FloatArray, check_long_texts, check_texts
@@ -116,7 +117,8 @@ class Encoder:
         weights = self.fingerprint
         if self.long_texts != "cut":
             weights = hashlib.sha256(f"{weights}-{self.long_texts}".encode()).hexdigest()
-        return f"{weights[:24]}-{self.max_length}" + (f"-{self.backend}" if self.backend != "torch" else "")
+        computed = "" if self.backend == "torch" else f"-{self.backend}-{ARITHMETIC}"
+        return f"{weights[:24]}-{self.max_length}{computed}"
 
     def refresh(self) -> None:
         """Drop the fingerprint and the ONNX session after the weights changed."""

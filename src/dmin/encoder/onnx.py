@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from dmin.encoder.backends import DIGEST, need
 from dmin.encoder.network import EncoderNetwork
+from dmin.encoder.onnx_session import open_session
 from dmin.errors import ModelError, StorageError, one_line
 from dmin.files import file_digest, write_atomic
 
@@ -43,13 +44,9 @@ class OnnxNetwork:
 
     def __init__(self, path: Path, pad: int, fingerprint: str) -> None:
         need("onnxruntime")
-        import onnxruntime
-
         check_export(path)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
         try:
-            self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+            self._session = open_session(path)
         except Exception as error:  # (ONNX Runtime raises many kinds and has no base class)
             raise ModelError(
                 f"{path} cannot be read, export it again (dmin model export): {one_line(error, 200)}"

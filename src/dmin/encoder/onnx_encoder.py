@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dmin.encoder.onnx_session import ARITHMETIC, open_session
 from dmin.encoder.readable import Reader
 from dmin.encoder.text_encoder import FloatArray, check_long_texts, check_texts, unit, usable_threads
 from dmin.encoder.windows import TokenLimit, average_windows
@@ -85,7 +86,7 @@ class OnnxEncoder:
     @property
     def key(self) -> str:
         """Key of the vector cache: all that determines a vector (weights, pooling, reading of long texts, limit)."""
-        return cache_key(self.fingerprint, self.long_texts, self.max_length)
+        return f"{cache_key(self.fingerprint, self.long_texts, self.max_length)}-{ARITHMETIC}"
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, cut to `max_length`."""
@@ -168,15 +169,11 @@ def cache_key(fingerprint: str, long_texts: str, max_length: int) -> str:
 def _open_session(name: str, path: Path) -> tuple[Any, int, list[str]]:
     """The session, the width of its vectors and its inputs."""
     try:
-        import onnxruntime
-    except ImportError as error:
-        raise ConfigError(f"the encoder {name!r} needs onnxruntime: pip install onnxruntime") from error
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    try:
-        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        session = open_session(path)
         inputs = [given.name for given in session.get_inputs()]
         shape = session.get_outputs()[0].shape
+    except ImportError as error:
+        raise ConfigError(f"the encoder {name!r} needs onnxruntime: pip install onnxruntime") from error
     except Exception as error:  # (ONNX Runtime raises many kinds and has no base class)
         raise ModelError(f"the encoder {name!r}: {path.name} cannot be read: {one_line(error, 200)}") from error
     if not set(inputs) <= _INPUTS or len(shape) != 3 or not isinstance(shape[2], int):
