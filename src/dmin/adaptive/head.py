@@ -19,7 +19,7 @@ import numpy as np
 
 from dmin.adaptive.logistic import fit_column, one_hot, primal_of
 from dmin.adaptive.namespace import array_namespace, device
-from dmin.adaptive.products import class_products
+from dmin.adaptive.products import class_products, example_products
 from dmin.adaptive.room import Room
 from dmin.adaptive.spread import Array, Recipe, View
 from dmin.adaptive.voters import Voters
@@ -169,7 +169,7 @@ class Head:
         """Each row's part in the cosine of its class, [B, K, L]."""
         xp = array_namespace(queries)
         size = block.gram.shape[1]
-        near = xp.reshape(block.rows @ queries.T, (-1, size, queries.shape[0]))  # [B, K, L]
+        near = example_products(queries, block.rows, size)  # [B, K, L]
         logits = self.sharpness * near + block.counts
         exponent = xp.exp(logits - xp.max(logits, axis=1, keepdims=True))
         weights = exponent / xp.sum(exponent, axis=1, keepdims=True)  # [B, K, L]

@@ -29,6 +29,7 @@ def fit_logistic(rows: Array, target: Array, weight: Array, regularisation: floa
         weight: w [n].
         regularisation: c.
     """
+    kind, (rows, target, weight) = rows.dtype, _doubles(rows, target, weight)
     xp = array_namespace(rows)
     cost = regularisation * weight[:, None]  # [n, 1]
 
@@ -39,7 +40,7 @@ def fit_logistic(rows: Array, target: Array, weight: Array, regularisation: floa
         loss = _dot(cost, xp.log(total) - xp.sum(target * shifted, axis=1, keepdims=True))
         return loss, cost * (target - exponent / total)
 
-    return minimise(product(rows), value, xp.zeros_like(target))
+    return xp.astype(minimise(product(rows), value, xp.zeros_like(target)), kind)
 
 
 def fit_column(rows: Array, is_new: Array, known: Array, own: Array, weight: Array, regularisation: float) -> Array:
@@ -53,6 +54,7 @@ def fit_column(rows: Array, is_new: Array, known: Array, own: Array, weight: Arr
         weight: w [n].
         regularisation: c.
     """
+    kind, (rows, known, own, weight) = rows.dtype, _doubles(rows, known, own, weight)
     xp = array_namespace(rows)
     target, cost = xp.astype(is_new, rows.dtype), regularisation * weight
 
@@ -63,7 +65,12 @@ def fit_column(rows: Array, is_new: Array, known: Array, own: Array, weight: Arr
         loss = _dot(cost, total - xp.where(is_new, new, own))
         return loss, (cost * (target - xp.exp(new - total)))[:, None]
 
-    return minimise(product(rows), value, xp.zeros_like(rows[:, :1]))[:, 0]
+    return xp.astype(minimise(product(rows), value, xp.zeros_like(rows[:, :1]))[:, 0], kind)
+
+
+def _doubles(*arrays: Array) -> tuple[Array, ...]:
+    """Arrays in double precision: in single, where the rounds stop depends on how a processor rounds its products."""
+    return tuple(array_namespace(one).astype(one, array_namespace(one).float64) for one in arrays)
 
 
 def primal_of(dual: Array, rows: Array) -> Array:
