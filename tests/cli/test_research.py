@@ -10,7 +10,7 @@ import pytest
 from matplotlib.image import imread
 
 from dmin.cli.app import run
-from dmin.training import load_config
+from dmin.training import load_config, prepare_task
 from tests.training.runs import SETTINGS
 
 pytestmark = pytest.mark.slow
@@ -207,3 +207,16 @@ def test_the_preset_runs_end_to_end_with_a_tiny_bert(
     assert run(["train", "--preset", "paper-odic", *tiny, *PRESET.split()]) == 0
     head = json.loads((out / "model" / "head.json").read_text())
     assert len(head["base_classes"]) == 100 and head["trained_on"]["tune"] == "full"
+
+
+def test_the_preset_takes_the_classes_of_odics_own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files named train and test give the paper's classes; none is drawn by a seed."""
+    folder = tmp_path / "odic"
+    folder.mkdir()
+    for name, labels in (("train", range(130)), ("test", range(130, 160))):
+        lines = [f"intent {label} number {n}\tintent{label}" for label in labels for n in range(12)]
+        (folder / f"{name}.tsv").write_text("text\tlabel\n" + "\n".join(lines) + "\n")
+    monkeypatch.setenv("DMIN_DATA", str(tmp_path))
+    task = prepare_task(load_config(preset_name="paper-odic"), pytest.fail)
+    assert task.split_name == "paper" and set(task.split.test) == {f"intent{label}" for label in range(130, 160)}
+    assert len(task.base_classes) == 100 and not set(task.split.test) & {*task.split.train, *task.split.valid}

@@ -37,7 +37,8 @@ def test_a_comparison_takes_what_a_search_chose(
     table = tmp_path / "table"
     assert run(["compare", *common, "--settings", str(out / "settings.yaml"), "--out", str(table)]) == 0
     text = (table / "table.md").read_text()
-    assert "each method with the settings that settings.yaml chose on validation classes" in text
+    assert "methods with the settings that settings.yaml chose on validation classes (listed in table.md)" in text
+    assert "- Prototypical: input_unit on, stage2.learning_rate 0.02" in text
     assert run(["compare", "--from-raw", str(table / "raw.jsonl"), "--out", str(tmp_path / "again")]) == 0
     assert (tmp_path / "again" / "table.md").read_text() == text
     cells = [json.loads(path.read_text()) for path in (table / "cells").iterdir()]

@@ -123,6 +123,8 @@ def test_a_row_on_the_raw_encoder_stands_beside_those_after_stage_1(
     after, before = both.results()
     assert (before.job.row.name, before.title) == ("nearest-raw", "nearest prototype (raw encoder)")
     assert before.accuracies == raw.results()[0].accuracies != after.accuracies
+    every = [row.name for row in standard_rows(["all", "finetune:raw", "dmin"])]
+    assert every[-1] == "finetune-raw" and every.count("dmin") == 1 and "ataml" in every
     with pytest.raises(ConfigError, match="'dmin:old': after the colon only raw is known"):
         standard_rows(["dmin:old"])
 
@@ -130,15 +132,14 @@ def test_a_row_on_the_raw_encoder_stands_beside_those_after_stage_1(
 def test_chosen_settings_reach_the_rows_and_their_keys(data: Path, tiny_encoder_folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "settings.yaml"
     overall, here = {"options.capsules": 2, "stage2.learning_rate": 0.02}, {"options.capsules": 1}
-    write_settings(
-        path, {}, {"dmin": {"settings": overall, "by_data": {str(data): here}}, "lwof": {"settings": overall}}
-    )
+    write_settings(path, {}, {"dmin": {"settings": overall, "by_data": {str(data): here}}})
     chosen = read_settings(path)
     plain = plan(data, tiny_encoder_folder, ("dmin", "nearest"), shots=(1,))
     tuned = replace(plain, chosen=chosen).prepare()
-    assert tuned[0].config.options == {"capsules": 1} and tuned[0].config.stage2.learning_rate is None
+    assert tuned[0].config.options == {"capsules": 2}  # what won on all data and was swept, not the best of this set
+    assert tuned[0].config.stage2.learning_rate == 0.02
     assert tuned[0].key != plain.prepare()[0].key and tuned[1].key == plain.prepare()[1].key
-    assert chosen.of("lwof", "elsewhere") == overall and chosen.of("matching", "elsewhere") == {}
+    assert chosen.of("dmin") == overall and chosen.of("matching") == {}
     own = replace(plain, chosen=chosen, rows=(TableRow("mine", "dmin", {"capsules": 3}),)).prepare()[0]
     assert own.config.options == {"capsules": 3}  # what a row changes stays
 

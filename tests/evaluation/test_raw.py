@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,10 @@ def test_a_cell_comes_back_exactly(tmp_path: Path) -> None:
     plan = ComparisonPlan(load_config(overrides={"stage2.batch": 2}), ("starter",), ("s1",), (ROW,), (5,), (1,), 2, 300)
     write_raw(tmp_path / "raw.jsonl", plan, [cell], "Comparison", "dmin compare")
     head, cells = read_raw(tmp_path / "raw.jsonl")
-    assert head is not None and head.plan() == plan and cells == [cell]
+    assert head is not None and cells == [cell]
+    named = replace(ROW, settings=plan.settings_of(ROW))  # what a search chose is written with the row
+    assert named.settings["options.input_map"] is True and head.plan() == replace(plan, rows=(named,))
+    assert head.plan().prepare()[0].config == plan.prepare()[0].config
 
 
 @pytest.mark.parametrize("text", ["x", "", "eJxjYGBg", pack([51])])

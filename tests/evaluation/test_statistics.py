@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dmin.evaluation.statistics import holm, mean_interval, paired_test, split_interval, split_test, spread
+from dmin.evaluation.statistics import (
+    PERMUTATIONS,
+    holm,
+    mean_interval,
+    paired_test,
+    sign_flip_p,
+    split_interval,
+    split_test,
+    spread,
+)
 
 
 def test_by_hand() -> None:
@@ -47,10 +56,21 @@ def test_paired_test_on_many_episodes_is_seeded_and_sane() -> None:
     random = np.random.default_rng(0)
     base = random.random(300)
     better, same = (base + 0.05 + 0.01 * random.random(300)).tolist(), (base + 0.01 * random.normal(size=300)).tolist()
-    assert paired_test(better, base.tolist()).permutation_p == pytest.approx(1 / 10_000)
+    assert paired_test(better, base.tolist()).permutation_p == pytest.approx(1 / 20_000)
     assert paired_test(same, base.tolist()) == paired_test(same, base.tolist())
     assert paired_test(base.tolist(), base.tolist()).t_p == 1.0
     assert paired_test([0.6, 0.7], [0.5, 0.6]).t_p < 0.05 and paired_test([0.5, 0.6], [0.6, 0.7]).t_p > 0.9
+
+
+@pytest.mark.parametrize("count", [5, 14, 15, 200])
+def test_flipped_signs_give_what_scipy_gives(count: int) -> None:
+    """Exactly where all flips are looked at, up to the drawing of 19,999 of them elsewhere."""
+    differences = np.round(np.random.default_rng(count).normal(0.02, 0.1, count), 2)
+    theirs = stats.permutation_test(
+        (differences,), np.mean, permutation_type="samples", alternative="greater", n_resamples=PERMUTATIONS,
+        vectorized=True, rng=np.random.default_rng(1),
+    ).pvalue  # fmt: skip
+    assert sign_flip_p(differences) == pytest.approx(theirs, abs=1e-12 if count < 15 else 0.02)
 
 
 def test_only_pairs_are_compared() -> None:
@@ -65,6 +85,17 @@ def test_split_test_has_one_value_per_split() -> None:
     plain = split_test(first, second, 0.0)  # as if the splits shared nothing
     assert plain == pytest.approx(stats.ttest_rel(first, second, alternative="greater").pvalue)
     assert split_test([0.5, 0.6], [0.4, 0.5], 1.0) < 0.05 and split_test([0.4, 0.5], [0.5, 0.6], 1.0) == 1.0
+
+
+def test_two_splits_that_differ_alike_by_chance_show_nothing() -> None:
+    """Differences of 2 points on both splits: without spread the t statistic would be infinite."""
+    first, second = [0.94, 0.91], [0.92, 0.89]
+    noise = 0.003**2  # 0.3 points of sampling error on each split
+    assert split_test(first, second, 0.5, noise) == pytest.approx(stats.t.sf(0.02 / 0.003, 1), rel=1e-6)
+    assert 0.04 < split_test(first, second, 0.5, noise) < 0.05  # far from 0, so Holm takes it away
+    assert split_test([0.9, 0.5], [0.5, 0.4], 0.5, noise) == split_test(
+        [0.9, 0.5], [0.5, 0.4], 0.5
+    )  # more spread than that
 
 
 def test_split_test_with_corrected_variance_by_hand() -> None:

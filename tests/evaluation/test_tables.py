@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dmin.evaluation.bench import JobResult
 from dmin.evaluation.comparison_plan import ComparisonPlan, Job, TableRow
+from dmin.evaluation.report import comparison_page
 from dmin.evaluation.statistics import holm, paired_test, split_interval, split_test
 from dmin.evaluation.table_tests import row_tests
 from dmin.evaluation.tables import ComparisonTable, build_tables, to_costs, to_csv, to_latex, to_markdown
@@ -67,12 +70,12 @@ def test_marks_say_who_is_better(splits: tuple[str, ...]) -> None:
 def test_several_splits_are_never_pooled_by_episode() -> None:
     """The interval and the tests of three splits rest on three means, not on 300 episodes."""
     found, results = made_up(("s1", "s2", "s3"))
-    means = {
-        name: [r.mean for r in results if r.job.row.name == name and r.job.shot == 1] for name in ("dmin", "worse")
-    }
+    own = {name: [r for r in results if r.job.row.name == name and r.job.shot == 1] for name in ("dmin", "worse")}
+    means = {name: [result.mean for result in of_row] for name, of_row in own.items()}
+    noise = noise_of(own["dmin"], own["worse"])
     assert found.cells["dmin", (5, 1)].interval == split_interval(means["dmin"], 10 / 20)
     test = found.cells["worse", (5, 1)].test
-    assert test is not None and test.worse == pytest.approx(split_test(means["dmin"], means["worse"], 10 / 20))
+    assert test is not None and test.worse == pytest.approx(split_test(means["dmin"], means["worse"], 0.5, noise))
     assert found.cells["dmin", (5, 1)].runs == tuple(means["dmin"])
 
 
@@ -109,6 +112,26 @@ def test_means_and_deviations_as_the_paper_prints_them() -> None:
     )
 
 
+def test_the_settings_of_each_row_stand_under_the_table() -> None:
+    """What a search chose is named row by row; rows with their defaults are not in the list."""
+    markdown = to_markdown(table())
+    listed = markdown.split("method's defaults:")[1]
+    assert "- dmin: tau_learning_rate 0.01, memory_capsules 64," in listed and "input_map on" in listed
+    assert "- better: stage2.learning_rate 0.0001," in listed and "worse_row" not in listed
+    assert "where it found better ones (listed in table.md)" in markdown
+    result = replace(made_up()[1][0], title="fine-tune (head)")
+    raw = replace(result, job=replace(result.job, row=TableRow("finetune-raw", "finetune", start="raw")))
+    plan = ComparisonPlan(load_config(), ("starter",), ("s1",), (raw.job.row,), (5,), (1,), 1, 100, reference="dmin")
+    assert build_tables(plan, [raw])[0].titles == {"finetune-raw": "fine-tune (head) (raw encoder)"}
+
+
+def test_the_page_says_how_many_rows_differ_and_lists_settings(tmp_path: Path) -> None:
+    comparison_page([table()], "Comparison", "dmin compare").write(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "dmin is significantly better than another row in 2 cells, and worse in 2." in page
+    assert "memory_capsules 64" in page and "the others have their defaults" in page
+
+
 def test_markdown_latex_csv_and_costs() -> None:
     made = table()
     markdown = to_markdown(made)
@@ -123,6 +146,12 @@ def test_markdown_latex_csv_and_costs() -> None:
     assert "2 s, 100 MB" in to_costs(made)
 
 
+def noise_of(ours: list[JobResult], theirs: list[JobResult]) -> float:
+    """Sampling variance of a split's mean difference, by hand."""
+    gaps = [np.subtract(a.accuracies, b.accuracies) for a, b in zip(ours, theirs, strict=True)]
+    return float(np.mean([gap.var(ddof=1) / len(gap) for gap in gaps]))
+
+
 def test_rows_are_tested_on_the_splits_that_they_share() -> None:
     _, results = made_up(("s1", "s2", "s3"))
     cells: dict[tuple[str, str, int, int], list[JobResult]] = {}
@@ -130,8 +159,10 @@ def test_rows_are_tested_on_the_splits_that_they_share() -> None:
         if result.job.shot == 1 and (result.job.row.name != "worse" or result.split_name != "s2"):
             cells.setdefault(("starter", result.job.row.name, 5, 1), []).append(result)
     found = row_tests(cells, "dmin")
-    means = {name: [r.mean for r in cells["starter", name, 5, 1] if r.split_name != "s2"] for name in ("dmin", "worse")}
-    assert found["starter", "worse", 5, 1].worse == pytest.approx(split_test(means["dmin"], means["worse"], 0.5))
+    shared = {name: [r for r in cells["starter", name, 5, 1] if r.split_name != "s2"] for name in ("dmin", "worse")}
+    means = {name: [result.mean for result in of_row] for name, of_row in shared.items()}
+    noise = noise_of(shared["dmin"], shared["worse"])
+    assert found["starter", "worse", 5, 1].worse == pytest.approx(split_test(means["dmin"], means["worse"], 0.5, noise))
     cells["starter", "same", 5, 1] = [r for r in cells["starter", "same", 5, 1] if r.split_name == "s2"]
     cells["starter", "dmin", 5, 1] = [r for r in cells["starter", "dmin", 5, 1] if r.split_name != "s2"]
     assert ("starter", "same", 5, 1) not in row_tests(cells, "dmin")  # no split in common

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,11 @@ PLAIN = "plain"  # the name of a choice of nothing: the methods' own defaults
 
 
 class RowDocument(BaseModel):
-    """What was chosen for one method; other keys, like accuracies, are for the reader."""
+    """What was chosen for one method; other keys, like accuracies and the best of each set, are for the reader."""
 
     model_config = ConfigDict(strict=True)
 
     settings: dict[str, Any]
-    by_data: dict[str, dict[str, Any]] = {}
 
 
 class SettingsDocument(BaseModel):
@@ -37,15 +36,14 @@ class SettingsDocument(BaseModel):
 
 @dataclass(frozen=True)
 class ChosenSettings:
-    """Settings of `dmin train` for each method: those that won on all data of a search, and on each set alone."""
+    """Settings of `dmin train` for each method: those that won on all data of a search, and were swept."""
 
     name: str  # of the file, for tables
     overall: dict[str, dict[str, Any]]
-    by_data: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
 
-    def of(self, method: str, data: str) -> dict[str, Any]:
-        """The settings of a method on a data set: what won there, else what won on all data, else none."""
-        return dict(self.by_data.get(method, {}).get(data, self.overall.get(method, {})))
+    def of(self, method: str) -> dict[str, Any]:
+        """The settings of a method; none where it was not searched."""
+        return dict(self.overall.get(method, {}))
 
 
 def read_settings(path: Path) -> ChosenSettings:
@@ -63,11 +61,7 @@ def read_settings(path: Path) -> ChosenSettings:
         raise ConfigError(f"cannot read {path}: {one_line(error)}") from error
     if found.format != FORMAT:
         raise ConfigError(f"{path}: format {found.format}; this version reads format {FORMAT}")
-    return ChosenSettings(
-        path.name,
-        {method: row.settings for method, row in found.methods.items()},
-        {method: row.by_data for method, row in found.methods.items()},
-    )
+    return ChosenSettings(path.name, {method: row.settings for method, row in found.methods.items()})
 
 
 def write_settings(path: Path, about: dict[str, Any], methods: dict[str, dict[str, Any]]) -> None:

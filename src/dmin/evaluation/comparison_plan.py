@@ -115,19 +115,23 @@ class ComparisonPlan:
             "data": job.data, "split": job.split, "seed": job.seed, "way": job.way, "shot": job.shot,
             "method": job.row.method, "options": dict(job.row.options),
         }  # fmt: skip
-        values |= self._chosen(job)
+        values |= self._chosen(job.row)
         if self.names:
             values["stage2"] |= {"names": 1.0}
         return load_config(overrides=values | job.row.settings)
 
-    def _chosen(self, job: Job) -> dict[str, Any]:
+    def settings_of(self, row: TableRow) -> dict[str, Any]:
+        """The settings that only this row has: what a search chose for its method, and its own."""
+        return {**self._chosen(row), **row.settings}
+
+    def _chosen(self, row: TableRow) -> dict[str, Any]:
         """What a search chose for the row's method, but for what the row or the settings of all rows say."""
-        own = {f"options.{name}" for name in job.row.options}
+        own = {f"options.{name}" for name in row.options}
         if self.chosen is not None:
-            return {key: value for key, value in self.chosen.of(job.row.method, job.data).items() if key not in own}
+            return {key: value for key, value in self.chosen.of(row.method).items() if key not in own}
         base = self.base
-        given = {"method": job.row.method, "tune": base.tune, "encoder": base.encoder, "options": job.row.options}
-        given |= job.row.settings
+        given = {"method": row.method, "tune": base.tune, "encoder": base.encoder, "options": row.options}
+        given |= row.settings
         rates = {f"stage2.{name}" for name, value in base.stage2 if value is not None}
         return {key: value for key, value in searched_settings(given).items() if key not in own | rates}
 
@@ -148,8 +152,8 @@ class ComparisonPlan:
 
 def standard_rows(names: Sequence[str]) -> tuple[TableRow, ...]:
     """Rows of methods by name; "all" is every method there is, NAME:raw a method on the encoder as it came."""
-    chosen = list(METHODS) if list(names) == ["all"] else list(names)
-    return tuple(_row(name) for name in chosen)
+    chosen = [one for name in names for one in (METHODS if name == "all" else [name])]
+    return tuple(_row(name) for name in dict.fromkeys(chosen))
 
 
 def _row(name: str) -> TableRow:

@@ -142,9 +142,10 @@ def unpack(text: str) -> list[int]:
 
 def write_raw(path: Path, plan: ComparisonPlan, cells: Iterable[RawCell], title: str, command: str) -> None:
     """Write the raw results of a comparison."""
+    rows = tuple(RowDocument(**asdict(row) | {"settings": plan.settings_of(row)}) for row in plan.rows)
     head = RawPlan(
         title=title, command=command, base=plan.base.model_dump(mode="json"), data=plan.data, splits=plan.splits,
-        rows=tuple(RowDocument(**asdict(row)) for row in plan.rows), ways=plan.ways, shots=plan.shots,
+        rows=rows, ways=plan.ways, shots=plan.shots,
         seeds=plan.seeds, episodes=plan.episodes, start=plan.start, reference=plan.reference, names=plan.names,
         settings=plan.chosen.name if plan.chosen else None,
     )  # fmt: skip

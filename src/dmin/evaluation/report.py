@@ -56,6 +56,9 @@ def comparison_page(tables: Sequence[ComparisonTable], title: str, command: str,
             table.header, [[name, *map(_cell, cells)] for name, cells in table.rows()], about=f"Accuracy, {about}"
         )
         report.paragraph(table.note, note=True)
+        if settings := table.settings_rows():
+            header = ["method", "settings; the others have their defaults"]
+            report.table(header, settings, words=(0, 1), about=f"Settings, {about}")
         report.bars([_group(table, column) for column in range(len(table.settings))])
         report.heading(f"What it cost: {about}")
         costs = [[name, *map(_cost, cells)] for name, cells in table.rows()]
@@ -74,8 +77,7 @@ def _sentence(table: ComparisonTable) -> str:
         return ""
     best = max(wins, key=lambda name: wins[name])
     others = [cell for _, cells in table.rows() for cell in cells if cell is not None]
-    better = sum(cell.mark in ("*", "**") for cell in others)
-    worse = sum(cell.mark == "°" for cell in others)
+    better, worse = (sum(cell.mark == mark for cell in others) for mark in "↓↑")
     said = f"On {table.data}, {best} has the highest mean accuracy in {wins[best]} of {made} settings."
     if better or worse:
         reference = table.titles.get(table.reference, table.reference)

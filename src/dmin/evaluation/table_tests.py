@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+
 from dmin.evaluation.bench import JobResult
 from dmin.evaluation.statistics import (
     Interval,
@@ -59,8 +61,19 @@ def _compare(ours: Sequence[JobResult], theirs: Sequence[JobResult]) -> tuple[fl
         return forward.t_p, forward.permutation_p, backward.permutation_p
     means = [[sum(values[split]) / len(values[split]) for split in splits] for values in (one, two)]
     ratio = class_ratio([result for result in ours if result.split_name in splits])
-    forward_p = split_test(means[0], means[1], ratio)
-    return forward_p, forward_p, split_test(means[1], means[0], ratio)
+    noise = episode_noise([(one[split], two[split]) for split in splits])
+    forward_p = split_test(means[0], means[1], ratio, noise)
+    return forward_p, forward_p, split_test(means[1], means[0], ratio, noise)
+
+
+def episode_noise(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> float:
+    """Variance of a split's mean difference that comes of its episodes, the mean over the splits."""
+    found = []
+    for first, second in pairs:
+        count = min(len(first), len(second))  # full fine-tuning may have the first of the shared episodes only
+        differences = np.subtract(first[:count], second[:count])
+        found.append(float(differences.var(ddof=1)) / count if count > 1 else 0.0)
+    return sum(found) / len(found)
 
 
 def shared_splits(ours: Sequence[JobResult], theirs: Sequence[JobResult]) -> list[str]:

@@ -7,6 +7,7 @@ import io
 import math
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
+from typing import Any
 
 from dmin.errors import printable
 from dmin.evaluation.bench import JobResult
@@ -61,6 +62,7 @@ class ComparisonTable:
     cells: dict[tuple[str, Setting], TableCell]
     reference: str
     note: str
+    row_settings: dict[str, dict[str, Any]]  # row name -> settings that only it has, by dotted names
 
     @property
     def header(self) -> list[str]:
@@ -73,6 +75,18 @@ class ComparisonTable:
             (title, [self.cells.get((name, setting)) for setting in self.settings])
             for name, title in self.titles.items()
         ]
+
+    def settings_rows(self) -> list[tuple[str, str]]:
+        """Each row with settings of its own, as ("DMIN", "memory_capsules 64, input_map on")."""
+        return [
+            (self.titles[name], ", ".join(f"{key.removeprefix('options.')} {_value(v)}" for key, v in own.items()))
+            for name, own in self.row_settings.items()
+            if own
+        ]
+
+
+def _value(value: Any) -> str:
+    return ("on" if value else "off") if isinstance(value, bool) else "none" if value is None else str(value)
 
 
 def build_tables(plan: ComparisonPlan, results: Sequence[JobResult]) -> list[ComparisonTable]:
@@ -98,7 +112,7 @@ def _build(
     own = [result for result in results if result.job.data == data]
     settings = tuple((way, shot) for way in plan.ways for shot in plan.shots)
     titles = {row.name: row.title or row.name for row in plan.rows}
-    titles |= {result.job.row.name: result.title for result in reversed(own)}
+    titles |= {result.job.row.name: _row_title(result) for result in reversed(own)}
     cells: dict[tuple[str, Setting], TableCell] = {}
     for way, shot in settings:
         column = {row.name: full[place] for row in plan.rows if (place := (data, row.name, way, shot)) in full}
@@ -111,7 +125,14 @@ def _build(
                 tuple(result.mean for result in found),
             )  # fmt: skip
     splits = tuple(dict.fromkeys(result.split_name for result in own))
-    return ComparisonTable(data, splits, settings, titles, cells, plan.reference, note)
+    searched = {row.name: plan.settings_of(row) for row in plan.rows}
+    return ComparisonTable(data, splits, settings, titles, cells, plan.reference, note, searched)
+
+
+def _row_title(result: JobResult) -> str:
+    """A row's title, which says where it stands on the encoder as it came; the bench names a frozen head by itself."""
+    raw = result.job.row.start == "raw" and "raw encoder" not in result.title
+    return f"{result.title} (raw encoder)" if raw else result.title
 
 
 def _seed_spread(found: Sequence[JobResult]) -> float:
@@ -133,9 +154,9 @@ def _note(plan: ComparisonPlan, tests: int) -> str:
     named = ", every class with its name as one more example" if plan.names else ""
     chosen = ""
     if plan.chosen is not None and plan.chosen.name != PLAIN:
-        chosen = f", each method with the settings that {plan.chosen.name} chose on validation classes"
+        chosen = f", methods with the settings that {plan.chosen.name} chose on validation classes (listed in table.md)"
     elif plan.chosen is None and base.tune == "none":
-        chosen = ", each method with the settings that our search chose (reproduce/search)"
+        chosen = ", methods with the settings that our search chose where it found better ones (listed in table.md)"
     reference = method_title(plan)
     test = (
         "paired t-test over the split means with the corrected variance"
@@ -171,7 +192,15 @@ def to_markdown(table: ComparisonTable) -> str:
     for title, cells in table.rows():
         texts = ["" if cell is None else f"**{cell.text()}**" if cell.best else cell.text() for cell in cells]
         lines.append(f"| {_cell(title)} | " + " | ".join(texts) + " |")
-    return "\n".join(lines) + f"\n\n{table.note}\n" + _as_the_paper(table)
+    return "\n".join(lines) + f"\n\n{table.note}\n" + _settings(table) + _as_the_paper(table)
+
+
+def _settings(table: ComparisonTable) -> str:
+    """The rows' own settings as a list; nothing where all have their method's defaults."""
+    lines = [f"- {printable(title)}: {printable(text)}" for title, text in table.settings_rows()]
+    if not lines:
+        return ""
+    return "\n".join(["", "Settings; rows that are not here have their method's defaults:", "", *lines, ""])
 
 
 def _as_the_paper(table: ComparisonTable) -> str:
