@@ -35,6 +35,12 @@ def write(lines: dict[Identity, RawCell], path: Path = LEDGER) -> None:
     write_atomic(path, "".join(lines[name].line() + "\n" for name in sorted(lines)))
 
 
+def add(lines: dict[Identity, RawCell], path: Path = LEDGER) -> None:
+    """Put lines into the ledger, beside those that another process added meanwhile."""
+    with folder_lock(path, shared=False):
+        write({**read(path), **lines}, path)
+
+
 def current(lines: dict[Identity, RawCell], plans: Sequence[CellPlan]) -> dict[Identity, RawCell]:
     """The lines that today's code and settings would compute again; the others are stale."""
     keys = {plan.identity: plan.prepared.key for plan in plans}
@@ -86,8 +92,7 @@ def fill(plans: Sequence[CellPlan], path: Path, *, minutes: float, say: Callable
         except DminError as error:
             say(f"{plan.prepared.job.label}: cannot be filled: {error}")
             continue
-        with folder_lock(path, shared=False):
-            write({**read(path), plan.identity: cell}, path)  # read again: another process may have added to it
+        add({plan.identity: cell}, path)
         done += 1
         accuracies = cell.result().accuracies
         say(f"{plan.prepared.job.label}: {100 * sum(accuracies) / len(accuracies):.1f} in {cell.seconds:.0f} s")

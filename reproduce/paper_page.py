@@ -20,11 +20,15 @@ from reproduce.paper_plan import (
     SETTINGS,
     TUNED,
     TUNED_BASE,
+    WRITTEN,
     is_published,
     splits_of,
 )
 
-REFERENCES = {"main": "dmin", "ablation": "dmin", "names": "dmin" + NAMED, "tuned": "dmin" + TUNED}  # DMIN of each part
+# DMIN of each part
+REFERENCES = {
+    "main": "dmin", "ablation": "dmin", "written": WRITTEN, "names": "dmin" + NAMED, "tuned": "dmin" + TUNED,
+}  # fmt: skip
 Cells = Mapping[Place, Sequence[JobResult]]
 
 
@@ -36,15 +40,35 @@ def title_of(row: str) -> str:
 
 
 def group(cells: Sequence[RawCell], part: str, published: bool) -> dict[Place, list[JobResult]]:
-    """The results of one part of the table, by set, row and setting."""
+    """The results of one part of the table, by set, row and setting.
+
+    A column stands on the splits that all its rows have, so that its figures can be compared. The whole network alone is
+    no column of an ablation.
+    """
     found: dict[Place, list[JobResult]] = {}
     for cell in cells:
         if cell.row.name in rows_of(part) and is_published(cell.split) == published:
             found.setdefault((cell.data, cell.row.name, cell.way, cell.shot), []).append(cell.result())
-    if part != "ablation":
-        return found
-    compared = {(data, way, shot) for data, row, way, shot in found if row != REFERENCES[part]}
-    return {place: results for place, results in found.items() if (place[0], *place[2:]) in compared}
+    columns: dict[tuple[str, int, int], dict[str, list[JobResult]]] = {}
+    for (data, row, way, shot), results in found.items():
+        columns.setdefault((data, way, shot), {})[row] = results
+    ablated = part in ("ablation", "written")
+    kept = {}
+    for (data, way, shot), rows in columns.items():
+        if not (ablated and set(rows) == {REFERENCES[part]}):
+            kept |= {(data, row, way, shot): results for row, results in _on_shared_splits(rows).items()}
+    return kept
+
+
+def _on_shared_splits(rows: Mapping[str, list[JobResult]]) -> dict[str, list[JobResult]]:
+    """The results of a column's rows on the splits that all of them have; without any, on the split that most have."""
+    splits = {row: {result.split_name for result in results} for row, results in rows.items()}
+    shared = set.intersection(*splits.values())
+    if not shared:
+        every = sorted(set.union(*splits.values()))
+        shared = {max(every, key=lambda name: sum(name in there for there in splits.values()))}
+    kept = {row: [result for result in results if result.split_name in shared] for row, results in rows.items()}
+    return {row: results for row, results in kept.items() if results}
 
 
 def rows_of(part: str) -> list[str]:
@@ -52,34 +76,47 @@ def rows_of(part: str) -> list[str]:
     return [name for name, row in ROWS.items() if row.part == part or name == REFERENCES[part]]
 
 
-def cell_text(results: Sequence[JobResult], test: RowTest | None, most: int, best: bool) -> str:
-    """As "84.5 ± 0.9↑ (2)": the number in brackets is that of the splits, where others have more."""
-    splits = len(by_split(results))
-    interval = cell_interval(results)
+def cell_text(results: Sequence[JobResult], test: RowTest | None, best: bool) -> str:
+    """As "84.5 ± 0.9↑"."""
     mark = ""
     if test is not None:
         mark = "↓" if test.worse_corrected < ALPHA else "↑" if test.better_corrected < ALPHA else ""
-    text = f"{100 * interval.mean:.1f}" if interval.half_width != interval.half_width else interval.percent()
-    text = f"{text}{mark}"
-    return (f"**{text}**" if best else text) + (f" ({splits})" if splits < most else "")
+    text = f"{mean_text(results)}{mark}"
+    return f"**{text}**" if best else text
+
+
+def mean_text(results: Sequence[JobResult]) -> str:
+    """The mean with its interval; with two splits, whose interval is wider than the scale, with the mean of each."""
+    interval = cell_interval(results)
+    splits = [100 * sum(values) / len(values) for values in by_split(results).values()]
+    if len(splits) == 2:
+        return f"{100 * interval.mean:.1f} [{min(splits):.1f}, {max(splits):.1f}]"
+    return interval.percent()
 
 
 def table_lines(found: Cells, part: str, deviations: bool) -> list[str]:
     """One table per set; with `deviations` the means ± standard deviations over splits and seeds, as the paper has them."""
     tests = row_tests(found, REFERENCES[part])
-    header = "| " + " | ".join(["", *(f"{way}-way {shot}-shot" for way, shot in SETTINGS)]) + " |"
     lines: list[str] = []
     for data in SETS:
         rows = [name for name in rows_of(part) if any(place[:2] == (data, name) for place in found)]
         if not rows:
             continue
-        lines += [f"### {data}", "", header, "|---|" + "---:|" * len(SETTINGS)]
         columns = {s: {row: found[place] for row in rows if (place := (data, row, *s)) in found} for s in SETTINGS}
+        header = "| " + " | ".join(["", *(_header(s, columns[s]) for s in SETTINGS)]) + " |"
+        lines += [f"### {data}", "", header, "|---|" + "---:|" * len(SETTINGS)]
         for row in rows:
             texts = [_text(columns[s], row, tests.get((data, row, *s)), deviations) for s in SETTINGS]
             lines.append(f"| {title_of(row)} | " + " | ".join(texts) + " |")
         lines.append("")
     return lines
+
+
+def _header(setting: tuple[int, int], column: Mapping[str, Sequence[JobResult]]) -> str:
+    """As "5-way 1-shot, 2 splits"."""
+    way, shot = setting
+    splits = len(by_split(next(iter(column.values())))) if column else 0
+    return f"{way}-way {shot}-shot" + (f", {splits} split{'s' if splits > 1 else ''}" if splits else "")
 
 
 def _text(column: Mapping[str, Sequence[JobResult]], row: str, test: RowTest | None, deviations: bool) -> str:
@@ -90,14 +127,21 @@ def _text(column: Mapping[str, Sequence[JobResult]], row: str, test: RowTest | N
         runs = [result.mean for result in results]
         mean = sum(runs) / len(runs)
         return Interval(mean, spread(runs)).percent(2) if len(runs) > 1 else f"{100 * mean:.2f}"
-    most = max(len(by_split(results)) for results in column.values())
-    full = {name: cell_interval(results).mean for name, results in column.items() if len(by_split(results)) == most}
-    return cell_text(column[row], test, most, row in full and full[row] == max(full.values()))
+    means = {name: cell_interval(results).mean for name, results in column.items()}
+    return cell_text(column[row], test, len(means) > 1 and means[row] == max(means.values()))
 
 
 FROZEN = (
     "Encoder all-MiniLM-L6-v2, frozen (`tune none`), mean pooling: the same vectors for all rows (ATAML: the same states "
     "of the tokens). At most 1,000 training episodes. "
+)
+SEARCHED = (
+    "Every row has the settings that are listed at the end; those that the search chose for DMIN centre the vectors, map "
+    "them and scale them to norm 1 before the routing, which the paper does not. "
+)
+AS_IT_STANDS = (
+    "DMIN as written has the paper's equations and nothing added: vectors go into the routing as they are, the softmax is "
+    "over the capsules; 64 capsules in DMM and 4 in QIM, a rate of 0.01 for τ. "
 )
 LEARNING = (
     "Encoder all-MiniLM-L6-v2, tuned in both stages (the paper's protocol, `tune full`, `[CLS]`), "
@@ -106,40 +150,58 @@ LEARNING = (
 )
 CAPTION = (
     "Bold: the highest mean of its column, which alone shows no difference. –: not computed yet, "
-    "or not possible (too few classes). ↑ significantly better, ↓ significantly worse than DMIN: p < 0.05, one-tailed, "
-    "after Holm's correction over all tests of this section."
+    "or not possible (too few classes)."
+)
+ARROWS = (
+    " ↑ significantly better, ↓ significantly worse than {reference}: p < 0.05, one-tailed, after Holm's correction over "
+    "all tests of this section."
 )
 SEVERAL = (
-    " ± is the 95 % confidence interval over class splits, with the variance corrected for the classes that splits share "
-    "(Nadeau and Bengio, 2003); a number in brackets says on how many splits a cell stands, where others stand on more. "
-    "Tests are over the splits that a row shares with DMIN; where that is one, over its episodes (permutation test)."
+    " ± is the 95 % confidence interval over three or more class splits, with the variance corrected for the classes that "
+    "splits share (Nadeau and Bengio, 2003), or over the episodes of one split. With two splits there is one degree of "
+    "freedom, and an interval would be wider than the scale: [ ] holds the mean of each. All rows of a column stand on the "
+    "same splits, as many as its title says. With several splits the tests are over them, with the corrected variance, so "
+    "that two hardly ever show a difference (claims.md tests over the sets); with one split they are over its episodes "
+    "(permutation test), which speaks of that split's classes alone."
 )
 SINGLE = (
     " ± is the 95 % confidence interval over the episodes of one split; tests are paired by episode (permutation test)."
 )
 
 
-def caption(part: str, several: bool) -> str:
-    """What a section's figures are."""
+def caption(part: str, several: bool, tested: bool) -> str:
+    """What a section's figures are; arrows are explained where there is a row to be tested against."""
     counted = f"Accuracy in %, {EPISODES} stored test episodes per cell and split, 10 queries per class. "
-    return counted + (LEARNING if part == "tuned" else FROZEN) + CAPTION + (SEVERAL if several else SINGLE)
+    encoder = LEARNING if part == "tuned" else FROZEN + (AS_IT_STANDS if part == "written" else SEARCHED)
+    arrows = ARROWS.format(reference=title_of(REFERENCES[part])) if tested else ""
+    return counted + encoder + CAPTION + arrows + (SEVERAL if several else SINGLE)
 
 
-def table_page(cells: Sequence[RawCell], missing: int | None = None) -> str:
-    """The page as Markdown."""
+def table_page(cells: Sequence[RawCell], missing: tuple[int, int] | None = None) -> str:
+    """The page as Markdown.
+
+    Args:
+        cells: of the ledger.
+        missing: how many cells are missing, of how many that the comparison needs.
+    """
     lines = [
         "# The paper's table on nine sets",
         "",
         f"Made by `python -m reproduce.paper_table table` from {len(cells)} cells",
     ]
-    left = "" if missing is None else f"; {missing} are missing (`python -m reproduce.paper_table missing` lists them)"
-    lines[-1] += f" of the ledger [cells.jsonl](cells.jsonl){left}."
+    lines[-1] += " of the ledger [cells.jsonl](cells.jsonl)."
+    if missing is not None:
+        lines += [
+            f"Of the {missing[1]} that the comparison needs, {missing[0]} are missing;",
+            "`python -m reproduce.paper_table missing` lists them with their commands, and what would sharpen it.",
+        ]
     lines += ["", "![Accuracy of all rows on the nine sets](paper-table.png)", ""]
     for part, published, title in (
         ("main", False, "Class splits with one validation pool per set (fair)"),
         ("main", True, "Class splits that come with the data"),
         ("ablation", True, "DMIN without its parts, splits that come with the data"),
         ("ablation", False, "DMIN without its parts, fair splits"),
+        ("written", False, "DMIN as written and without its parts, fair splits"),
         ("names", False, "Rows that get the classes' names, fair splits"),
         ("names", True, "Rows that get the classes' names, splits that come with the data"),
         ("tuned", True, "Encoder tuned in both stages"),
@@ -148,7 +210,7 @@ def table_page(cells: Sequence[RawCell], missing: int | None = None) -> str:
         if not found:
             continue
         several = any(len(by_split(results)) > 1 for results in found.values())
-        lines += [f"## {title}", "", caption(part, several), ""]
+        lines += [f"## {title}", "", caption(part, several, tested=bool(row_tests(found, REFERENCES[part]))), ""]
         lines += table_lines(found, part, deviations=False)
         if several:
             lines += ["Mean ± standard deviation over class splits and seeds, as the paper prints its figures:", ""]
@@ -157,24 +219,41 @@ def table_page(cells: Sequence[RawCell], missing: int | None = None) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def front_table(cells: Sequence[RawCell]) -> str:
+    """Some rows on the first fair split of two sets, for the project's front page; ± over the episodes."""
+    header = [f"{way}-way {shot}-shot" for way, shot in SETTINGS]
+    lines = ["| | " + " | ".join(header) + " |", "|---|" + "---:|" * len(SETTINGS)]
+    for data in ("banking77", "hwu64"):
+        split = next(iter(splits_of(data)))
+        mine = [cell for cell in cells if (cell.data, cell.split, cell.seed) == (data, split, 0)]
+        found = {(cell.row.name, (cell.way, cell.shot)): [cell.result()] for cell in mine}
+        for row in ("dmin", "lwof", "nearest", "logistic"):
+            shown = [mean_text(found[row, s]) if (row, s) in found else "–" for s in SETTINGS]
+            lines.append(f"| **{data}**, {split}: {title_of(row)} | " + " | ".join(shown) + " |")
+    return "\n".join(lines) + "\n"
+
+
 def settings_lines(cells: Sequence[RawCell]) -> list[str]:
     """The settings of each row that are not the method's defaults, as the search chose them."""
     chosen: dict[tuple[str, str], set[str]] = {}
     for cell in cells:
-        if cell.row.settings:
-            said = ", ".join(f"{key}={value}" for key, value in sorted(cell.row.settings.items()))
+        own = {f"options.{key}": value for key, value in cell.row.options.items()}  # what a row of an ablation changes
+        if settings := {**cell.row.settings, **own}:
+            said = ", ".join(f"{key}={value}" for key, value in sorted(settings.items()))
             chosen.setdefault((cell.row.name, said), set()).add(cell.data)
     if not chosen:
         return ["## Settings", "", "Every row has its method's defaults.", ""]
     lines = [
         "## Settings",
         "",
-        "Chosen on validation classes; rows that are not here have their method's defaults.",
+        "Chosen on validation classes, and what a row of an ablation changes; rows that are not here have their method's",
+        "defaults.",
         "",
     ]
     lines += ["| row | settings | sets |", "|---|---|---|"]
     for (row, said), sets in sorted(chosen.items()):
-        lines.append(f"| {title_of(row)} | `{said}` | {'all' if sets >= set(SETS) else ', '.join(sorted(sets))} |")
+        title = title_of(row) + (", encoder tuned" if ROWS[row].part == "tuned" else "")
+        lines.append(f"| {title} | `{said}` | {'all' if sets >= set(SETS) else ', '.join(sorted(sets))} |")
     return [*lines, ""]
 
 
@@ -191,13 +270,16 @@ def picture(cells: Sequence[RawCell], path: Path) -> None:
         for shot, colour in ((1, "#0f6fb8"), (5, "#b3541e")):
             points = [(found[name, shot], place) for place, name in enumerate(names) if (name, shot) in found]
             axis.scatter([x for x, _ in points], [y for _, y in points], s=16, color=colour, label=f"{shot}-shot")
+            if ("dmin", shot) in found:  # what lies to the right of the line is above DMIN
+                axis.axvline(found["dmin", shot], color=colour, linewidth=0.8, linestyle="--", zorder=0)
         axis.set_title(f"{data}, {split}" + ("" if found else ": not computed yet"), fontsize=8)
         axis.set_yticks(range(len(names)), [title_of(name) for name in names], fontsize=7)
         axis.set_ylim(len(names) - 0.5, -0.5)
         axis.tick_params(axis="x", labelsize=7, labelbottom=bool(found))
         axis.grid(linewidth=0.4)
     figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8)
-    figure.suptitle("5-way accuracy in %, 300 test episodes, one class split per set; encoder frozen", fontsize=9)
+    about = "5-way accuracy in %, 300 test episodes, one class split per set; encoder frozen; dashed: DMIN"
+    figure.suptitle(about, fontsize=9)
     save_png(figure, path)
 
 

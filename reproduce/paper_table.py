@@ -6,26 +6,27 @@
     DMIN_DATA=... python -m reproduce.paper_table confirm [--row dmin]
 
 `run` fills the cells that are not in the ledger, or that other code or settings filled. `table` writes the page, the claims
-and the picture from the ledger alone. `confirm` is for code that changed without changing results: it computes the
-cheapest stale cell of each row again, and where every episode has the same number of right answers, the row's stale cells
-are taken over under their new keys.
+and the picture from the ledger alone. `confirm` is for code that changed without changing results: of each row's stale
+cells it computes the cheapest one of every way and shot again, and where every episode has the same number of right
+answers, the row's stale cells of that way and shot are taken over under their new keys.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from dmin.evaluation.raw import RawCell
 from dmin.files import write_atomic
 from reproduce import paper_ledger, paper_plan
+from reproduce.kinds_lines import put_table
 from reproduce.paper_claims import claims_page, summary
-from reproduce.paper_page import picture, table_page
+from reproduce.paper_page import front_table, picture, table_page
 from reproduce.paper_plan import SETS, CellPlan, cells
 
 RUNS = Path("runs/paper-table")
-BEGIN, END = "<!-- answers -->\n", "<!-- end of answers -->"
 
 
 def wanted(plans: Sequence[CellPlan], given: argparse.Namespace) -> list[CellPlan]:
@@ -41,41 +42,43 @@ def command_of(plan: CellPlan) -> str:
 
 
 def list_missing(plans: Sequence[CellPlan]) -> list[str]:
-    """Commands that fill what is missing, with the number of cells of each."""
-    commands: dict[str, int] = {}
-    for plan in plans:
-        commands[command_of(plan)] = commands.get(command_of(plan), 0) + 1
-    lines = [f"{command}  # {count} cells" for command, count in commands.items()]
-    return [f"{len(plans)} cells are missing", *lines]
+    """Commands that fill what is missing, with the number of cells of each; those that the comparison needs first."""
+    lines = []
+    for needed, said in (
+        (True, "the comparison needs"),
+        (False, "would sharpen it (more splits and seeds)"),
+    ):
+        mine = [plan for plan in plans if plan.needed == needed]
+        commands = Counter(command_of(plan) for plan in mine)
+        lines += [f"{len(mine)} cells are missing that {said}"]
+        lines += [f"{command}  # {count} cells" for command, count in commands.items()]
+    return lines
 
 
-def make_table(lines: Sequence[RawCell], missing: int | None, folder: Path) -> None:
+def make_table(lines: Sequence[RawCell], missing: tuple[int, int] | None, folder: Path) -> None:
     """Write page, claims and picture."""
     write_atomic(folder / "README.md", table_page(lines, missing))
     write_atomic(folder / "claims.md", claims_page(lines))
     picture(lines, folder / "paper-table.png")
 
 
-def answer_in(page: Path, lines: Sequence[RawCell]) -> None:
-    """Renew the answers on the front page, between their two comments."""
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    write_atomic(page, before + BEGIN + "\n" + summary(lines) + END + rest.partition(END)[2])
-
-
 def confirm(plans: Sequence[CellPlan], path: Path) -> None:
-    """Take stale cells over where the cheapest of their row comes out the same."""
+    """Take stale cells over where the cheapest of their row, way and shot comes out the same."""
     lines = paper_ledger.read(path)
-    stale = [plan for plan in paper_ledger.missing(lines, plans) if plan.identity in lines]
+    stale: dict[tuple[str, int, int], list[CellPlan]] = {}
+    for plan in paper_ledger.missing(lines, plans):
+        if plan.identity in lines:
+            stale.setdefault(plan.identity[2:5], []).append(plan)
     filler = paper_ledger.Filler(print, RUNS / "episodes")
-    for row in dict.fromkeys(plan.row.name for plan in stale):
-        mine = [plan for plan in stale if plan.row.name == row]
+    for (row, way, shot), mine in stale.items():
         first = min(mine, key=lambda plan: lines[plan.identity].seconds)
         again = filler.compute(first)
         same = again.right == lines[first.identity].right
-        print(f"{row}: {len(mine)} stale cells, {'the same answers' if same else 'other answers: fill them again'}")
+        said = "the same answers" if same else "other answers: fill them again"
+        print(f"{row} {way}-way {shot}-shot: {len(mine)} stale cells, {said}")
         if same:
             renewed = {p.identity: lines[p.identity].model_copy(update={"key": p.prepared.key}) for p in mine}
-            paper_ledger.write({**paper_ledger.read(path), **renewed}, path)
+            paper_ledger.add(renewed, path)
 
 
 def main() -> None:
@@ -106,8 +109,10 @@ def main() -> None:
         if given.action == "prune":
             paper_ledger.write(there, path)
         ordered = [there[name] for name in sorted(there)]
-        make_table(ordered, len(paper_ledger.missing(lines, every)), path.parent)
-        answer_in(paper_plan.FOLDER / "README.md", ordered)
+        needed = [plan for plan in every if plan.needed]
+        make_table(ordered, (len(paper_ledger.missing(lines, needed)), len(needed)), path.parent)
+        put_table(paper_plan.FOLDER / "README.md", "answers", summary(ordered).rstrip())
+        put_table(paper_plan.FOLDER.parent / "README.md", "paper", front_table(ordered).rstrip())
 
 
 if __name__ == "__main__":
