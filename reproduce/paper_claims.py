@@ -10,7 +10,7 @@ from scipy import stats
 
 from dmin.evaluation.raw import RawCell
 from dmin.evaluation.statistics import ALPHA, holm, paired_test
-from reproduce.paper_plan import ROWS, SETS, SETTINGS, TUNED, WRITTEN, is_published
+from reproduce.paper_plan import NAMED, ROWS, SETS, SETTINGS, TUNED, UNLABELLED, WRITTEN, is_published
 
 Setting = tuple[int, int]
 Cell = tuple[str, Setting]  # a set and a setting
@@ -59,6 +59,24 @@ PLAIN = (
     Claim("dmin-plus", "matching", "DMIN-plus above Matching"),
     Claim("dmin-plus", "logistic", "DMIN-plus above logistic regression on the support"),
 )
+NAMES_CLAIMS = (
+    Claim("nearest" + NAMED, "nearest", "names help the nearest prototype"),
+    Claim("dmin" + NAMED, "dmin", "names help DMIN"),
+    Claim("dmin" + NAMED, "lwof" + NAMED, "with names: DMIN above LwoF"),
+    Claim("dmin" + NAMED, "nearest" + NAMED, "with names: DMIN above the nearest prototype"),
+    Claim("dmin-plus" + NAMED, "logistic" + NAMED, "with names: DMIN-plus above logistic regression"),
+)
+UNLABELLED_CLAIMS = (
+    Claim("nearest" + UNLABELLED, "nearest", "unlabelled queries help the nearest prototype"),
+    Claim("dmin" + UNLABELLED, "dmin", "unlabelled queries help DMIN"),
+    Claim("dmin" + UNLABELLED, "lwof" + UNLABELLED, "with unlabelled queries: DMIN above LwoF"),
+    Claim("dmin" + UNLABELLED, "nearest" + UNLABELLED, "with unlabelled queries: DMIN above the nearest prototype"),
+    Claim(
+        "dmin-plus" + UNLABELLED,
+        "logistic" + UNLABELLED,
+        "with unlabelled queries: DMIN-plus above logistic regression",
+    ),
+)
 TUNED_CLAIMS = tuple(
     Claim(better + TUNED, worse + TUNED, about)
     for better, worse, about in (
@@ -76,6 +94,8 @@ GROUPS = (  # each is a family for Holm's correction
     ("The ablation of DMIN with the searched settings", ABLATION),
     ("The ablation of DMIN as written: nothing before the routing, 64 capsules in DMM, 4 in QIM", AS_WRITTEN),
     ("Plain rows and ours", PLAIN),
+    ("Rows that get the classes' names", NAMES_CLAIMS),
+    ("Rows that see an episode's queries as unlabelled texts", UNLABELLED_CLAIMS),
     ("With the encoder tuned in both stages", TUNED_CLAIMS),
 )
 

@@ -13,6 +13,7 @@ from dmin.evaluation.raw import RawCell, read_raw
 from dmin.files import folder_lock, write_atomic
 from dmin.training import open_corpus
 from reproduce.paper_plan import FOLDER, CellPlan, plan_of
+from reproduce.paper_unlabelled import UnlabelledBench
 
 LEDGER = FOLDER / "paper-table" / "cells.jsonl"
 Identity = tuple[str, str, str, int, int, int]
@@ -74,7 +75,8 @@ class Filler:
         group = (job.data, job.split, job.seed, plan.row.setup)
         if group not in self._benches:
             whole = plan_of(job.data, str(job.split), (job.row,), plan.row.setup)
-            self._benches = {group: Bench(whole, plan.prepared, self._corpora[job.data], self.say)}
+            kind = UnlabelledBench if plan.row.setup == "unlabelled" else Bench
+            self._benches = {group: kind(whole, plan.prepared, self._corpora[job.data], self.say)}
         result = self._benches[group].run(plan.prepared, self.episodes)
         return RawCell.of(result, plan.prepared.key, config.queries)
 

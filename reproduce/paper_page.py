@@ -20,6 +20,7 @@ from reproduce.paper_plan import (
     SETTINGS,
     TUNED,
     TUNED_BASE,
+    UNLABELLED,
     WRITTEN,
     is_published,
     splits_of,
@@ -27,8 +28,10 @@ from reproduce.paper_plan import (
 
 # DMIN of each part
 REFERENCES = {
-    "main": "dmin", "ablation": "dmin", "written": WRITTEN, "names": "dmin" + NAMED, "tuned": "dmin" + TUNED,
+    "main": "dmin", "ablation": "dmin", "written": WRITTEN, "names": "dmin" + NAMED, "unlabelled": "dmin" + UNLABELLED,
+    "tuned": "dmin" + TUNED,
 }  # fmt: skip
+GIVEN = {"names": " with names", "unlabelled": " with unlabelled queries"}  # what the rows of a part get
 Cells = Mapping[Place, Sequence[JobResult]]
 
 
@@ -36,7 +39,7 @@ def title_of(row: str) -> str:
     """A row's title; that of a method on a frozen encoder where it has one."""
     known = ROWS[row].table_row
     traits = method_class(known.method).traits
-    return (known.title or traits.frozen_title or traits.title) + (" with names" if ROWS[row].part == "names" else "")
+    return (known.title or traits.frozen_title or traits.title) + GIVEN.get(ROWS[row].part, "")
 
 
 def group(cells: Sequence[RawCell], part: str, published: bool) -> dict[Place, list[JobResult]]:
@@ -95,7 +98,7 @@ def mean_text(results: Sequence[JobResult]) -> str:
 
 
 def table_lines(found: Cells, part: str, deviations: bool) -> list[str]:
-    """One table per set; with `deviations` the means ± standard deviations over splits and seeds, as the paper has them."""
+    """One table per set; with `deviations` the means ± standard deviations over splits, as the paper prints its figures."""
     tests = row_tests(found, REFERENCES[part])
     lines: list[str] = []
     for data in SETS:
@@ -123,12 +126,45 @@ def _text(column: Mapping[str, Sequence[JobResult]], row: str, test: RowTest | N
     if row not in column:
         return "–"
     if deviations:
-        results = column[row]
-        runs = [result.mean for result in results]
-        mean = sum(runs) / len(runs)
-        return Interval(mean, spread(runs)).percent(2) if len(runs) > 1 else f"{100 * mean:.2f}"
+        return deviation_text([sum(values) / len(values) for values in by_split(column[row]).values()])
     means = {name: cell_interval(results).mean for name, results in column.items()}
     return cell_text(column[row], test, len(means) > 1 and means[row] == max(means.values()))
+
+
+def deviation_text(runs: Sequence[float]) -> str:
+    """The mean of runs, ± their standard deviation where there are several."""
+    mean = sum(runs) / len(runs)
+    return Interval(mean, spread(runs)).percent(2) if len(runs) > 1 else f"{100 * mean:.2f}"
+
+
+def seed_lines(cells: Sequence[RawCell]) -> list[str]:
+    """Rows whose cells were trained several times: mean ± standard deviation over the trainings, set by set."""
+    runs: dict[tuple[str, str, str, int, int], list[float]] = {}
+    for cell in cells:
+        place = (cell.data, cell.split, cell.row.name, cell.way, cell.shot)
+        runs.setdefault(place, []).append(cell.result().mean)
+    several = {place: means for place, means in runs.items() if len(means) > 1}
+    lines: list[str] = []
+    for way, shot in SETTINGS:
+        mine = {place[:3]: means for place, means in several.items() if place[3:] == (way, shot)}
+        columns = [
+            (data, split) for data in SETS for split in splits_of(data) if any(p[:2] == (data, split) for p in mine)
+        ]
+        if not columns:
+            continue
+        header = " | ".join(f"{data}, {split}" for data, split in columns)
+        lines += [f"| {way}-way {shot}-shot | {header} |", "|---|" + "---:|" * len(columns)]
+        for row in (name for name in ROWS if any(place[2] == name for place in mine)):
+            texts = [deviation_text(mine[*c, row]) if (*c, row) in mine else "–" for c in columns]
+            lines.append(f"| {title_of(row)} | " + " | ".join(texts) + " |")
+        lines.append("")
+    if not lines:
+        return []
+    about = (
+        "Mean ± standard deviation over the trainings of a cell with seeds 0, 1 and 2, tested on the same episodes: how "
+        "much the chance of a training moves a figure. The tables above have the mean over the seeds."
+    )
+    return ["## Training seeds", "", about, "", *lines]
 
 
 FROZEN = (
@@ -142,6 +178,11 @@ SEARCHED = (
 AS_IT_STANDS = (
     "DMIN as written has the paper's equations and nothing added: vectors go into the routing as they are, the softmax is "
     "over the capsules; 64 capsules in DMM and 4 in QIM, a rate of 0.01 for τ. "
+)
+WITH_GRAPH = (
+    "Rows see all queries of an episode at once: each method scores as it always does, then a graph of nearest neighbours "
+    "over queries and examples, the same for all rows, has its say (`reproduce/paper_unlabelled.py`). An episode has as "
+    "many queries of each class, which helps here more than an uneven pile would. "
 )
 LEARNING = (
     "Encoder all-MiniLM-L6-v2, tuned in both stages (the paper's protocol, `tune full`, `[CLS]`), "
@@ -172,7 +213,8 @@ SINGLE = (
 def caption(part: str, several: bool, tested: bool) -> str:
     """What a section's figures are; arrows are explained where there is a row to be tested against."""
     counted = f"Accuracy in %, {EPISODES} stored test episodes per cell and split, 10 queries per class. "
-    encoder = LEARNING if part == "tuned" else FROZEN + (AS_IT_STANDS if part == "written" else SEARCHED)
+    own = {"written": AS_IT_STANDS, "unlabelled": WITH_GRAPH + SEARCHED}
+    encoder = LEARNING if part == "tuned" else FROZEN + own.get(part, SEARCHED)
     arrows = ARROWS.format(reference=title_of(REFERENCES[part])) if tested else ""
     return counted + encoder + CAPTION + arrows + (SEVERAL if several else SINGLE)
 
@@ -204,6 +246,7 @@ def table_page(cells: Sequence[RawCell], missing: tuple[int, int] | None = None)
         ("written", False, "DMIN as written and without its parts, fair splits"),
         ("names", False, "Rows that get the classes' names, fair splits"),
         ("names", True, "Rows that get the classes' names, splits that come with the data"),
+        ("unlabelled", False, "Rows that see the queries as unlabelled texts, fair splits"),
         ("tuned", True, "Encoder tuned in both stages"),
     ):
         found = group(cells, part, published)
@@ -213,8 +256,9 @@ def table_page(cells: Sequence[RawCell], missing: tuple[int, int] | None = None)
         lines += [f"## {title}", "", caption(part, several, tested=bool(row_tests(found, REFERENCES[part]))), ""]
         lines += table_lines(found, part, deviations=False)
         if several:
-            lines += ["Mean ± standard deviation over class splits and seeds, as the paper prints its figures:", ""]
+            lines += ["Mean ± standard deviation over class splits, as the paper prints its figures:", ""]
             lines += table_lines(found, part, deviations=True)
+    lines += seed_lines(cells)
     lines += settings_lines(cells)
     return "\n".join(lines).rstrip() + "\n"
 

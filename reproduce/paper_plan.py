@@ -12,6 +12,7 @@ from dmin.evaluation.ablation import PAPER_ROWS
 from dmin.evaluation.chosen_settings import ChosenSettings, read_settings
 from dmin.evaluation.comparison_plan import ComparisonPlan, PreparedJob, TableRow
 from dmin.training import load_config
+from reproduce.paper_unlabelled import with_graph
 
 FOLDER = Path(__file__).parent
 CHOSEN = FOLDER / "search" / "paper" / "settings.yaml"  # what `dmin search` chose on validation classes
@@ -35,13 +36,17 @@ PUBLISHED: dict[str, dict[str, tuple[int, int, int]]] = {
     "news20": {"own-01": (8, 5, 7), "own-02": (8, 5, 7)},
 }
 FAIR_FIRST = 2  # fair splits that are filled before the first published one
-# The comparison needs all rows on two fair splits, DMIN's parts and rows with names in 5-way, three rows on a published
-# split (two that stand on no other, and the one that the paper puts above them), and the encoder tuned; more sharpens it.
-LAST_NEEDED = 4
+# The comparison needs all rows on two fair splits, DMIN's parts and rows with names or unlabelled texts in 5-way, three
+# rows on a published split (two that stand on no other, and the one that the paper puts above them), three seeds of
+# cheap cells, and the encoder tuned; more sharpens it.
+LAST_NEEDED = 6
 ON_PUBLISHED = ("finetune", "ataml", "relation")
+SEEDS = 3
+SEEDED = ("dmin", "lwof", "dmin-plus", "prototypical", "matching")  # cheap enough for three trainings of a cell
 MAX_LENGTH = {"news20": 256, "fortunes": 128}  # tokens; the texts of the other sets have fewer than 64
 NAMED = "+names"  # ends the name of a row that gets the classes' names as one more example
 WRITTEN = "written"  # begins the name of a row of DMIN with the paper's equations and nothing added
+UNLABELLED = "+unlabelled"  # ends the name of a row that sees an episode's queries as unlabelled texts
 TUNED = "+tuned"  # ends the name of a row whose encoder is tuned in both stages, as in the paper
 # The paper's protocol, with as many training episodes as two cores allow.
 TUNED_BASE = {"tune": "full", "pooling": "cls", "stage1": {"epochs": 2}, "stage2": {"episodes": 200}}
@@ -59,12 +64,12 @@ class Row:
     table_row: TableRow
     cost: int
     published_only: bool = False
-    part: str = "main"  # main, ablation, written, names or tuned
+    part: str = "main"  # main, ablation, written, or a setup of its own
 
     @property
     def setup(self) -> str:
-        """Rows of one setup share encoder and vectors: "plain", "names" or "tuned"."""
-        return self.part if self.part in ("names", "tuned") else "plain"
+        """Rows of one setup share encoder, vectors and scoring: "plain", "names", "unlabelled" or "tuned"."""
+        return self.part if self.part in ("names", "unlabelled", "tuned") else "plain"
 
     @property
     def name(self) -> str:
@@ -85,6 +90,7 @@ def _rows() -> dict[str, Row]:
     ]
     named = ("dmin", "dmin-plus", "matching", "lwof", "nearest", "logistic")
     rows += [Row(TableRow(name + NAMED, name), 11 + methods[name], part="names") for name in named]
+    rows += [Row(TableRow(name + UNLABELLED, name), 11 + methods[name], part="unlabelled") for name in named]
     rows += [
         Row(TableRow(name + TUNED, method, options, title), 40, True, "tuned")
         for name, method, options, title in TUNED_ROWS
@@ -199,54 +205,58 @@ def plan_of(data: str, split: str, rows: tuple[TableRow, ...], setup: str, seeds
     )
 
 
-def cells(seeds: int = 1) -> list[CellPlan]:
+def cells() -> list[CellPlan]:
     """All cells that can be filled, in the order of filling."""
-    found = [cell for data in SETS for split in splits_of(data) for cell in _cells(data, split, seeds)]
-    found += [cell for data in TUNED_SPLITS for cell in _tuned_cells(data, seeds)]
+    chosen = chosen_settings()
+    found = [cell for data in SETS for split in splits_of(data) for cell in _cells(data, split, chosen)]
+    found += [cell for data in TUNED_SPLITS for cell in _tuned_cells(data, chosen)]
     return sorted(found, key=lambda cell: cell.rank)
 
 
-def _cells(data: str, split: str, seeds: int) -> Iterator[CellPlan]:
+def _cells(data: str, split: str, chosen: ChosenSettings) -> Iterator[CellPlan]:
     sizes = splits_of(data)
     place = list(sizes).index(split)
-    chosen = chosen_settings()
-    for setup in ("plain", "names"):
+    for setup in ("plain", "names", "unlabelled"):
         mine = {
             name: row
             for name, row in ROWS.items()
             if row.setup == setup and (is_published(split) or not row.published_only)
         }
         searched = tuple(_with_settings(row.table_row, chosen) for row in mine.values())
+        seeds = SEEDS if setup == "plain" and place == 0 else 1
         for prepared in plan_of(data, split, searched, setup, seeds).prepare():
             job = prepared.job
             row = mine[job.row.name]
-            if possible(row, sizes[split], job.way):
-                rank = (_tier(row, place, job.way) + 10 * job.seed, place, SETS.index(data), row.cost)
-                yield CellPlan(prepared, row, rank)
+            planned = not job.seed or (row.name in SEEDED and job.way == 5)
+            if planned and possible(row, sizes[split], job.way):
+                rank = (_tier(row, place, job.way, job.seed), place, SETS.index(data), row.cost)
+                yield CellPlan(with_graph(prepared) if setup == "unlabelled" else prepared, row, rank)
 
 
-def _tuned_cells(data: str, seeds: int) -> Iterator[CellPlan]:
+def _tuned_cells(data: str, chosen: ChosenSettings) -> Iterator[CellPlan]:
     """5-way cells with the encoder tuned; settings as searched with the frozen one, because no search is affordable."""
     split, _ = TUNED_SPLITS[data]
     mine = [row for row in ROWS.values() if row.part == "tuned"]
-    searched = tuple(_with_settings(row.table_row, chosen_settings()) for row in mine)
-    for prepared in plan_of(data, split, searched, "tuned", seeds).prepare():
+    searched = tuple(_with_settings(row.table_row, chosen) for row in mine)
+    for prepared in plan_of(data, split, searched, "tuned").prepare():
         job = prepared.job
         if job.way == 5:
             order = [row.name for row in mine].index(job.row.name)
-            rank = (LAST_NEEDED + 10 * job.seed, job.shot, list(TUNED_SPLITS).index(data), order)
+            rank = (_tier(ROWS[job.row.name], 0, 5), job.shot, list(TUNED_SPLITS).index(data), order)
             yield CellPlan(prepared, ROWS[job.row.name], rank)
 
 
-def _tier(row: Row, place: int, way: int) -> int:
+def _tier(row: Row, place: int, way: int, seed: int = 0) -> int:
     """Cells to fill first, up to `LAST_NEEDED` what the comparison needs; in a tier set by set, which share stage 1."""
-    main, ablation = row.part == "main", row.part in ("ablation", "written")
+    main, ablation = row.part == "main" and not seed, row.part in ("ablation", "written")
     order = (
         main and way == 5 and place < FAIR_FIRST,
         ablation and way == 5 and place == 0,
         main and place < FAIR_FIRST,
         row.name in ON_PUBLISHED and place == FAIR_FIRST,
-        row.part == "names" and way == 5 and place < FAIR_FIRST,
+        row.part in ("names", "unlabelled") and way == 5 and place < FAIR_FIRST,
+        seed > 0,
+        row.part == "tuned",
         main and way == 5 and place == FAIR_FIRST,
         ablation and way == 5 and place < FAIR_FIRST,
         main and place <= FAIR_FIRST,

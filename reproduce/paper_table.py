@@ -46,7 +46,7 @@ def list_missing(plans: Sequence[CellPlan]) -> list[str]:
     lines = []
     for needed, said in (
         (True, "the comparison needs"),
-        (False, "would sharpen it (more splits and seeds)"),
+        (False, "would sharpen it (more splits)"),
     ):
         mine = [plan for plan in plans if plan.needed == needed]
         commands = Counter(command_of(plan) for plan in mine)
@@ -89,10 +89,9 @@ def main() -> None:
     parser.add_argument("--split", action="append")
     parser.add_argument("--way", action="append", type=int)
     parser.add_argument("--minutes", type=float, default=1e6)
-    parser.add_argument("--seeds", type=int, default=1, help="trainings per cell, at most 3")
     given = parser.parse_args()
     path = paper_ledger.LEDGER
-    every = cells(given.seeds)
+    every = cells()
     plans = wanted(every, given)
     lines = paper_ledger.read(path)
     if given.action == "run":
@@ -104,7 +103,7 @@ def main() -> None:
     elif given.action == "confirm":
         confirm(plans, path)
     else:
-        there = paper_ledger.current(lines, cells(3))
+        there = paper_ledger.current(lines, every)
         print(f"{len(there)} cells are current; {len(lines) - len(there)} are of other code or settings, and left out")
         if given.action == "prune":
             paper_ledger.write(there, path)
