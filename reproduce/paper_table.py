@@ -23,6 +23,7 @@ from dmin.files import write_atomic
 from reproduce import paper_ledger, paper_plan
 from reproduce.kinds_lines import put_table
 from reproduce.paper_claims import claims_page, summary
+from reproduce.paper_overview import given_table, overview
 from reproduce.paper_page import front_table, picture, table_page
 from reproduce.paper_plan import SETS, CellPlan, cells
 
@@ -110,7 +111,8 @@ def main() -> None:
         ordered = [there[name] for name in sorted(there)]
         needed = [plan for plan in every if plan.needed]
         make_table(ordered, (len(paper_ledger.missing(lines, needed)), len(needed)), path.parent)
-        put_table(paper_plan.FOLDER / "README.md", "answers", summary(ordered).rstrip())
+        for name, made in (("overview", overview), ("given", given_table), ("answers", summary)):
+            put_table(paper_plan.FOLDER / "README.md", name, made(ordered).rstrip())
         put_table(paper_plan.FOLDER.parent / "README.md", "paper", front_table(ordered).rstrip())
 
 

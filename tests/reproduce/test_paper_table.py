@@ -16,6 +16,7 @@ from dmin.evaluation.protocol import draw_episodes
 from dmin.evaluation.raw import RawCell, pack
 from reproduce import paper_ledger, paper_plan, paper_table
 from reproduce.paper_claims import Claim, answer, claims_page, results, summary, verdicts
+from reproduce.paper_overview import given_table, overview
 from reproduce.paper_page import front_table, group, table_page
 from reproduce.paper_plan import ROWS, SEEDED, SETS, TUNED_SPLITS, CellPlan, cells, chosen_settings, splits_of
 
@@ -276,7 +277,8 @@ def test_every_figure_of_the_published_page_comes_from_the_ledger() -> None:
     ordered = [lines[name] for name in sorted(lines)]
     folder = paper_ledger.LEDGER.parent
     assert (folder / "claims.md").read_text(encoding="utf-8") == claims_page(ordered)
-    assert summary(ordered) in (folder.parent / "README.md").read_text(encoding="utf-8")
+    front = (folder.parent / "README.md").read_text(encoding="utf-8")
+    assert all(made(ordered) in front for made in (summary, overview, given_table))
     assert front_table(ordered) in (folder.parents[1] / "README.md").read_text(encoding="utf-8")
     page = (folder / "README.md").read_text(encoding="utf-8")
     needed, missing = map(int, re.findall(r"Of the (\d+) that the comparison needs, (\d+) are missing", page)[0])

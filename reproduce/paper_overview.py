@@ -1,0 +1,66 @@
+"""The paper's table at a glance: means and mean ranks over the sets, and what names and unlabelled queries add."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy import stats
+
+from dmin.evaluation.raw import RawCell
+from dmin.evaluation.table_tests import cell_interval
+from reproduce.paper_page import group, title_of
+from reproduce.paper_plan import NAMED, ROWS, SETS, SETTINGS, UNLABELLED, is_published
+
+Setting = tuple[int, int]
+GIVEN = ("", NAMED, UNLABELLED)  # endings of the rows that get nothing, names, or unlabelled queries
+
+
+def overview(cells: Sequence[RawCell]) -> str:
+    """Every row of the fair splits: mean accuracy over the sets and its mean rank among the rows."""
+    found = group(cells, "main", published=False)
+    rows = [name for name, row in ROWS.items() if row.part == "main" and not row.published_only]
+    columns = {}
+    for setting in SETTINGS:
+        sets = [data for data in SETS if all((data, row, *setting) in found for row in rows)]
+        if sets:  # [sets, rows]
+            columns[setting] = np.array(
+                [[cell_interval(found[(data, row, *setting)]).mean for row in rows] for data in sets]
+            )
+    if not columns:
+        return ""
+    header = [f"{way}-way {shot}-shot, {len(values)} sets" for (way, shot), values in columns.items()]
+    lines = ["| | " + " | ".join(header) + " |", "|---|" + "---:|" * len(header)]
+    ranks = {setting: stats.rankdata(-values, axis=1).mean(axis=0) for setting, values in columns.items()}
+    for place, row in enumerate(rows):
+        texts = [_with_rank(values[:, place].mean(), ranks[setting][place]) for setting, values in columns.items()]
+        lines.append(f"| {title_of(row)} | " + " | ".join(texts) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _with_rank(mean: float, rank: float) -> str:
+    return f"{100 * mean:.1f} ({rank:.1f})"
+
+
+def given_table(cells: Sequence[RawCell]) -> str:
+    """5-way: rows that get nothing, the classes' names, or unlabelled queries; on the splits that have all of them."""
+    rows = [row.table_row.method for row in ROWS.values() if row.part == "names"]
+    means: dict[tuple[str, str], dict[tuple[str, int], float]] = {}  # set and split -> row and shot -> mean
+    for cell in cells:
+        if cell.way == 5 and cell.seed == 0 and not is_published(cell.split):
+            means.setdefault((cell.data, cell.split), {})[cell.row.name, cell.shot] = cell.result().mean
+    wanted = {(row + ending, shot) for row in rows for ending in GIVEN for shot in (1, 5)}
+    whole = [found for found in means.values() if wanted <= set(found)]
+    if not whole:
+        return ""
+    sets = len({data for (data, _), found in means.items() if wanted <= set(found)})
+    titles = [f"{shot}-shot{said}" for shot in (1, 5) for said in ("", " with names", " with unlabelled queries")]
+    lines = [f"| {sets} sets, {len(whole)} splits | " + " | ".join(titles) + " |", "|---|" + "---:|" * len(titles)]
+    for row in rows:
+        texts = [f"{100 * _mean(whole, (row + ending, shot)):.1f}" for shot in (1, 5) for ending in GIVEN]
+        lines.append(f"| {title_of(row)} | " + " | ".join(texts) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _mean(whole: Sequence[Mapping[tuple[str, int], float]], place: tuple[str, int]) -> float:
+    return float(np.mean([found[place] for found in whole]))

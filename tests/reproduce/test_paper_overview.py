@@ -1,0 +1,36 @@
+"""The paper's table at a glance."""
+
+from __future__ import annotations
+
+from dmin.evaluation.raw import RawCell
+from reproduce.paper_overview import given_table, overview
+from reproduce.paper_plan import ROWS
+from tests.reproduce.test_paper_table import line
+
+MAIN = [name for name, row in ROWS.items() if row.part == "main" and not row.published_only]
+
+
+def column(data: str, best: str) -> list[RawCell]:
+    """All rows have half of the answers right, one all of them."""
+    return [line(data, "fair-01", name, [50 if name == best else 25]) for name in MAIN]
+
+
+def test_means_and_ranks_are_over_the_sets_that_have_every_row() -> None:
+    lines = [*column("hwu64", "lwof"), *column("liu54", "dmin"), *column("debian", "dmin")[:-1]]
+    shown = overview(lines)
+    assert "| | 5-way 1-shot, 2 sets |" in shown and "10-way" not in shown
+    assert "| LwoF | 75.0 (3.5) |" in shown  # first, and one of nine that share the places from 2 to 10
+    assert "| Rel. Net | 50.0 (6.0) |" in shown and overview([]) == ""
+
+
+def test_what_names_and_unlabelled_queries_add_is_shown_on_splits_that_have_all_rows() -> None:
+    rows = [row.table_row.method for row in ROWS.values() if row.part == "names"]
+    lines = [
+        line("hwu64", "fair-01", row + ending, [right], shot=shot)
+        for row in rows
+        for ending, right in (("", 20), ("+names", 30), ("+unlabelled", 25))
+        for shot in (1, 5)
+    ]
+    shown = given_table([*lines, line("liu54", "fair-01", "dmin", [50])])
+    assert "| 1 sets, 1 splits | 1-shot | 1-shot with names |" in shown
+    assert "| DMIN | 40.0 | 60.0 | 50.0 | 40.0 | 60.0 | 50.0 |" in shown and given_table(lines[1:]) == ""
