@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from dmin.cli.app import run
 pytestmark = pytest.mark.slow
 
 EXAMPLES = {"refund": ["I want my money back", "please return what I paid"], "parcel": ["where is my order"]}
+NUMBER = re.compile(r"-?\d+\.\d+")
 ARGUMENTS = ["classify", "--engine", "ray"]
 
 
@@ -50,7 +52,11 @@ def test_a_folder_is_answered_like_its_files_one_by_one(examples: str, mails: Pa
         one = tmp_path / path.name
         alone = ["classify", "--examples", examples, "--input", str(path), "--output", str(one)]
         assert run([*alone, "--text-column", "said", "--top-k", "2"]) == 0
-        assert (output / path.name).read_text() == one.read_text()
+        told, found = (output / path.name).read_text(), one.read_text()
+        assert NUMBER.sub("#", told) == NUMBER.sub("#", found)
+        # Scores differ by the number of texts that are scored together, in the seventh digit: so may the last one printed.
+        numbers = ([float(number) for number in NUMBER.findall(text)] for text in (told, found))
+        assert next(numbers) == pytest.approx(next(numbers), abs=1.01e-4)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import socket
@@ -20,6 +21,23 @@ from dmin.server.settings import DEFAULT_COLLECTION, Settings
 from dmin.threads import one_blas_thread_for_good
 
 _GRACE = 30  # seconds for requests that were accepted before a stop
+_LAST_READ = 0.05  # seconds in which a stop still takes connections that wait, and reads what they sent
+
+
+class Server(uvicorn.Server):
+    """Answers whatever was sent before a stop, also what waits unread in the system.
+
+    Unusual: uvicorn closes every connection that has no request yet, so one whose request was sent and not read, because
+    the service was busy, would be reset.
+    """
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take the connections that wait, listen no more, read what the last of them sent, and end as uvicorn does."""
+        await asyncio.sleep(_LAST_READ)
+        for server in self.servers:
+            server.close()
+        await asyncio.sleep(_LAST_READ)
+        await super().shutdown(sockets)
 
 
 def run_service(
@@ -39,7 +57,7 @@ def run_service(
     if examples:
         added = fill(service, examples)
         say(added)
-    server = uvicorn.Server(_config(service))
+    server = Server(_config(service))
     gc.freeze()  # what is there now stays to the end: collections while requests run need not walk it
     with _socket(settings) as listening:
         host, port = listening.getsockname()[:2]
