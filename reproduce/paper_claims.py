@@ -14,8 +14,8 @@ from reproduce.paper_plan import NAMED, ROWS, SETS, SETTINGS, TUNED, UNLABELLED,
 
 Setting = tuple[int, int]
 Cell = tuple[str, Setting]  # a set and a setting
-# set, split, row, setting -> accuracy of each episode, the mean over the seeds
-Results = dict[tuple[str, str, str, Setting], list[float]]
+# set, split, row, setting -> seed -> accuracy of each episode
+Results = dict[tuple[str, str, str, Setting], dict[int, list[float]]]
 ENOUGH = 5  # sets, for a test over them
 
 
@@ -102,27 +102,29 @@ GROUPS = (  # each is a family for Holm's correction
 
 def results(cells: Sequence[RawCell]) -> Results:
     """Accuracies by episode of every set, split, row and setting."""
-    seeds: dict[tuple[str, str, str, Setting], list[list[float]]] = {}
+    found: Results = {}
     for cell in cells:
         place = (cell.data, cell.split, cell.row.name, (cell.way, cell.shot))
-        seeds.setdefault(place, []).append(cell.result().accuracies)
-    return {place: np.mean(found, axis=0).tolist() for place, found in seeds.items()}
+        found.setdefault(place, {})[cell.seed] = cell.result().accuracies
+    return found
 
 
 Pair = tuple[list[float], list[float]]  # accuracies by episode of the better and of the worse row
 
 
 def pairs(found: Results, claim: Claim) -> dict[Cell, list[Pair]]:
-    """Both rows on each split that has both, by set and setting.
+    """Both rows on each split that has both, by set and setting; the mean over the training seeds that both have.
 
     Splits that come with the data count only where a row stands on no other: the search saw some of their test classes.
     """
     there: dict[Cell, list[Pair]] = {}
     published = any(ROWS[row].published_only for row in (claim.better, claim.worse))
-    for (data, split, row, setting), accuracies in found.items():
-        other = found.get((data, split, claim.worse, setting))
-        if row == claim.better and other is not None and (published or not is_published(split)):
-            there.setdefault((data, setting), []).append((accuracies, other))
+    for (data, split, row, setting), better in found.items():
+        worse = found.get((data, split, claim.worse, setting), {})
+        seeds = better.keys() & worse.keys()
+        if row == claim.better and seeds and (published or not is_published(split)):
+            one, two = (np.mean([runs[seed] for seed in sorted(seeds)], axis=0).tolist() for runs in (better, worse))
+            there.setdefault((data, setting), []).append((one, two))
     return there
 
 
@@ -270,7 +272,8 @@ def claims_page(cells: Sequence[RawCell]) -> str:
         "# The paper's claims, cell by cell",
         "",
         "Made by `python -m reproduce.paper_table table` from the ledger. Each figure is a difference of accuracies in",
-        "points, the mean over the class splits that have both rows; positive where the claim holds. Splits that come with",
+        "points, the mean over the class splits (and training seeds) that have both rows; positive where the claim holds.",
+        "Splits that come with",
         "the data count only for rows that stand on no other (ATAML, fine-tuning, a tuned encoder). p: Wilcoxon's",
         "signed-rank test over the means of the sets, two-tailed, after Holm's correction over the claims of a section.",
         f"With fewer than {ENOUGH} sets nothing is decided; there * marks a difference beyond chance over the episodes of",

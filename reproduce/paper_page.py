@@ -45,12 +45,12 @@ def title_of(row: str) -> str:
 def group(cells: Sequence[RawCell], part: str, published: bool) -> dict[Place, list[JobResult]]:
     """The results of one part of the table, by set, row and setting.
 
-    A column stands on the splits that all its rows have, so that its figures can be compared. The whole network alone is
-    no column of an ablation.
+    A column stands on the splits that all its rows have, and on the first training seed, so that its figures can be
+    compared. The whole network alone is no column of an ablation.
     """
     found: dict[Place, list[JobResult]] = {}
     for cell in cells:
-        if cell.row.name in rows_of(part) and is_published(cell.split) == published:
+        if cell.row.name in rows_of(part) and is_published(cell.split) == published and not cell.seed:
             found.setdefault((cell.data, cell.row.name, cell.way, cell.shot), []).append(cell.result())
     columns: dict[tuple[str, int, int], dict[str, list[JobResult]]] = {}
     for (data, row, way, shot), results in found.items():
@@ -162,7 +162,7 @@ def seed_lines(cells: Sequence[RawCell]) -> list[str]:
         return []
     about = (
         "Mean ± standard deviation over the trainings of a cell with seeds 0, 1 and 2, tested on the same episodes: how "
-        "much the chance of a training moves a figure. The tables above have the mean over the seeds."
+        "much the chance of a training moves a figure. The tables above have seed 0, because not all rows have the others."
     )
     return ["## Training seeds", "", about, "", *lines]
 

@@ -252,7 +252,7 @@ def test_parts_are_tested_against_the_dmin_of_their_own_kind() -> None:
     assert "**DMIN above LwoF**: in 0 of 1 cells" in claims_page(pair).split("## With the encoder tuned")[1]
 
 
-def test_cheap_cells_are_trained_three_times_and_a_column_has_the_mean_of_a_rows_seeds(plans: list[CellPlan]) -> None:
+def test_cheap_cells_are_trained_three_times_and_rows_are_compared_on_shared_seeds(plans: list[CellPlan]) -> None:
     again = {plan.identity for plan in plans if plan.identity[5]}
     assert {name[5] for name in again} == {1, 2} and {name[0] for name in again} == set(SETS)
     assert {(name[1], name[3]) for name in again} == {("fair-01", 5)} and {name[2] for name in again} == set(SEEDED)
@@ -263,8 +263,12 @@ def test_cheap_cells_are_trained_three_times_and_a_column_has_the_mean_of_a_rows
         *(line("hwu64", f"fair-0{n}", "lwof", [20, 22]) for n in (1, 2)),
     ]
     page = table_page(lines)
-    assert "| DMIN | **72.0 [64.0, 80.0]** |" in page  # splits weigh the same, whatever their seeds
-    assert "| DMIN | 72.00 ± 11.31 |" in page  # over the splits
+    assert "| DMIN | **70.0 [60.0, 80.0]** |" in page and "| DMIN | 70.00 ± 14.14 |" in page  # seed 0, as LwoF
+    claim, other = Claim("dmin", "lwof", "one"), Claim("dmin", "matching", "two")
+    lines += [line("hwu64", "fair-01", "matching", [30, 30], seed=seed) for seed in (0, 1)]
+    said = verdicts(results(lines), [claim, other])
+    assert said[claim].gains["hwu64", (5, 1)] == pytest.approx(0.28)  # 0.7 - 0.42, both of seed 0
+    assert said[other].gains["hwu64", (5, 1)] == pytest.approx(0.02)  # seeds 0 and 1: 0.62 - 0.6
     seeds = page.split("## Training seeds")[1].split("## Settings")[0]
     assert "| 5-way 1-shot | hwu64, fair-01 |" in seeds and "| DMIN | 64.00 ± 4.00 |" in seeds and "LwoF" not in seeds
     assert "## Training seeds" not in table_page(lines[:1])
