@@ -24,7 +24,7 @@ _GRACE = 30  # seconds for requests that were accepted before a stop
 _LAST_READ = 0.05  # seconds in which a stop still takes connections that wait, and reads what they sent
 
 
-class Server(uvicorn.Server):
+class Server(uvicorn.Server):  # type: ignore[misc]  # (the types of uvicorn are not read)
     """Answers whatever was sent before a stop, also what waits unread in the system.
 
     Unusual: uvicorn closes every connection that has no request yet, so one whose request was sent and not read, because
