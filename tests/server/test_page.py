@@ -111,6 +111,17 @@ def test_put_a_text_right_with_one_click_and_undo(live: Live, visit: Callable[..
     picture(page, "put-right")
 
 
+def test_a_long_name_of_a_class_breaks_between_its_words(live: Live, visit: Callable[..., Page]) -> None:
+    page = visit(live)
+    page.fill("#text", "purse coin salary debt")
+    page.fill("#other", "a_long_name/of-money")
+    page.keyboard.press("Enter")
+    name = page.locator("#ranked .name").filter(has_text="a_long_name/of-money")
+    expect(name).to_have_count(1)
+    pieces = name.evaluate("name => [...name.childNodes].map(piece => piece.textContent || piece.tagName)")
+    assert pieces == ["a_", "WBR", "long_", "WBR", "name/", "WBR", "of-", "WBR", "money"]
+
+
 def test_a_dropped_csv_becomes_classes(live: Live, visit: Callable[..., Page], tmp_path: Path) -> None:
     file = tmp_path / "more.csv"
     file.write_text('text,label\n"wave, shore",sea\nsand tide,sea\n')

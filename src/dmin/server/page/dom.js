@@ -18,6 +18,9 @@ export const fill = (element, ...children) => element.replaceChildren(...childre
 export const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)} %`;
 export const counted = (number, noun) => `${number} ${number === 1 ? noun : noun === "class" ? "classes" : `${noun}s`}`;
 
+/** A class's name as pieces between which a line may break: after _, -, / or a point, before it breaks within a word. */
+export const breakable = (name) => name.split(/(?<=[_/.-])/).flatMap((piece) => [piece, document.createElement("wbr")]).slice(0, -1);
+
 /** Moves the focus, unless a person is typing in a field: an answer that comes late must not take their keys. */
 export function focusUnlessTyping(element) {
   if (!["INPUT", "TEXTAREA", "SELECT"].includes(document.activeElement?.tagName)) element.focus();

@@ -1,6 +1,6 @@
 // The first panel: type a text, see its class, why, and put it right with one click.
 import { ask, at, changed, labels, onChange, send } from "./api.js";
-import { attempt, bar, byId, fill, make, percent, say } from "./dom.js";
+import { attempt, bar, breakable, byId, fill, make, percent, say } from "./dom.js";
 
 let waiting, last = "";
 export const typed = () => byId("text").value.trim();
@@ -29,7 +29,7 @@ function draw(text, answer, classes) {
     make("span", { class: "badge" + (answer.refused ? " warn" : "") },
       answer.refused ? `refused: nearest is ${nearest}` : `${percent(answer.probability)} sure`));
   const ranked = make("ul", { class: "rows", id: "ranked" }, ...answer.top.map((row) => make("li", {},
-    make("span", { class: "name" }, row.label), bar(row.probability), make("span", { class: "number" }, percent(row.probability)),
+    make("span", { class: "name" }, ...breakable(row.label)), bar(row.probability), make("span", { class: "number" }, percent(row.probability)),
     make("button", { class: "plain small", type: "button", "aria-label": `It is this: put the text into ${row.label}`, onclick: () => put(text, row.label) }, "It is this"))));
   const other = make("form", { class: "other", onsubmit: (event) => { event.preventDefault(); put(text, event.target.elements.other.value.trim()); } },
     make("label", { for: "other" }, "It is another class"),
