@@ -23,9 +23,8 @@ from dmin.evaluation.protocol import MethodScorer, Scorer
 from dmin.methods import FewShotMethod
 from dmin.training import Task, TrainConfig
 
-SURE = (
-    0.7  # mean of the highest probabilities before the neighbours have their say; the same for all rows, not searched
-)
+# The mean of the highest probabilities before the neighbours have their say; the same for all rows, not searched.
+SURE = 0.7
 _MODULES = ("reproduce.paper_unlabelled", "dmin.adaptive.unlabelled", "dmin.adaptive.graph")
 
 
