@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -92,20 +93,29 @@ def _check(process: ServiceProcess, known: set[tuple[str, bool]]) -> None:
     assert there <= start | {text for text, _ in known}
 
 
-def test_a_stop_answers_what_was_accepted(settings: Settings) -> None:
+def test_a_stop_answers_what_was_sent(settings: Settings) -> None:
+    """The stop comes when every request has left its client and the first of them is being scored."""
     with ServiceProcess(settings) as process:
         process.http.post("/v1/collections", json={"name": "default", "classes": CLASSES})
         statuses: list[int] = []
+        sent = threading.Semaphore(0)
 
         def ask(number: int) -> None:
+            def follow(event: str, info: dict[str, Any]) -> None:
+                if event == "http11.send_request_body.complete":
+                    sent.release()
+
+            texts = [f"apple {number} {step}" for step in range(100)]
             with httpx.Client(base_url=process.url, timeout=30, trust_env=False) as http:
-                texts = [f"apple {number} {step}" for step in range(100)]
-                statuses.append(http.post(f"{AT}/classify", json={"texts": texts, "explain": True}).status_code)
+                http.get("/readyz")  # from here on the connection is there
+                body = {"texts": texts, "explain": True}
+                statuses.append(http.post(f"{AT}/classify", json=body, extensions={"trace": follow}).status_code)
 
         threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
         for thread in threads:
             thread.start()
-        until = time.monotonic() + 10
+        assert all(sent.acquire(timeout=30) for _ in threads)
+        until = time.monotonic() + 30
         while "dmin_batch_texts_count 0.0" in process.http.get("/metrics").text:
             assert time.monotonic() < until
         code = process.stop()
