@@ -16,14 +16,18 @@ from dmin.methods import METHODS
 
 
 def table() -> str:
-    """One line per method: its trials, and each setting with the values that are tried, the default first."""
-    lines = ["| method | trials | settings that are tried, the default first |", "|---|---|---|"]
+    """One line per method: its trials, each setting with the values that are tried, and what only the sweep tries."""
+    lines = [
+        "| method | trials | settings that are tried, the default first | only in the sweep |",
+        "|---|---|---|---|",
+    ]
     for name, method in METHODS.items():
         space = method.traits.search
-        tried = "; ".join(
-            f"`{_short(key)}` " + ", ".join(_value(value) for value in values) for key, values in space.choices
+        tried, beyond = (
+            "; ".join(f"`{_short(key)}` " + ", ".join(_value(value) for value in values) for key, values in choices)
+            for choices in (space.choices, space.beyond)
         )
-        lines.append(f"| `{name}` | {min(space.trials, space.size)} | {tried} |")
+        lines.append(f"| `{name}` | {min(space.trials, space.size)} | {tried} | {beyond} |")
     return "\n".join(lines)
 
 

@@ -53,10 +53,32 @@ def start(search: Known) -> list[Trial]:
 
 
 def test_neighbours_differ_in_one_setting_and_are_all_there() -> None:
-    around = neighbours(SPACE, SPACE.start)
+    around = neighbours(SPACE.choices, SPACE.start)
     assert len(around) == 1 + 2 + 1
     assert all(len(changed(settings, SPACE.start)) == 1 for settings in around)
-    assert all(len(neighbours(m.traits.search, m.traits.search.start)) >= 1 for m in METHODS.values())
+    assert all(len(neighbours(m.traits.search.choices, m.traits.search.start)) >= 1 for m in METHODS.values())
+
+
+def test_a_setting_that_only_a_sweep_tries_counts_as_changed() -> None:
+    (tried,) = neighbours((option("masked", True),), SPACE.start)
+    assert changed(tried, SPACE.start) == {"options.masked": True} and len(tried) == len(SPACE.start) + 1
+    assert neighbours((option("masked", True),), tried) == []
+
+
+def test_where_nothing_in_the_space_gains_the_sweep_looks_beyond_it(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dmin.evaluation import sweep as module
+
+    wider = SearchSpace(SPACE.choices, beyond=(option("capsules", 4), option("masked", True)))
+    monkeypatch.setattr(module, "method_class", lambda name: SimpleNamespace(traits=SimpleNamespace(search=wider)))
+    assert wider.size == SPACE.size and wider.start == SPACE.start  # the trials of the search are the same
+    search = Known(lambda s: {None: 0, 1: 0, 2: 2, 4: 5}[s["options.capsules"]] - 3 * s.get("options.masked", False))
+    found = sweep(search, method, start(search), rounds=5)  # type: ignore[arg-type]
+    assert found.chosen.settings == {**SPACE.start, "options.capsules": 4}  # by way of 2, the end of the range
+    assert found.settled and found.rounds == 3
+    assert {"options.masked": True} in [what for what, _ in found.gains()]
+    assert sum(settings.get("options.capsules") == 4 for settings in search.asked[:5]) == 0  # not in the first round
 
 
 def test_what_gains_is_taken_over_until_nothing_does(method: str) -> None:

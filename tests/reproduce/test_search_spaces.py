@@ -16,7 +16,8 @@ PAGE = Path(__file__).parents[2] / "reproduce" / "search" / "README.md"
 def test_the_page_lists_the_declared_spaces() -> None:
     assert table() in PAGE.read_text(encoding="utf-8")
     assert len(table().splitlines()) == len(METHODS) + 2
-    assert "| `nearest` | 2 | `input_centre` off, on |" in table()
+    assert "| `nearest` | 2 | `input_centre` off, on |  |" in table()
+    assert "| `stage2.learning_rate` 3e-05; `tau_learning_rate` 0.03; `memory_capsules` 96, 128;" in table()
 
 
 def test_the_page_tells_what_was_chosen() -> None:

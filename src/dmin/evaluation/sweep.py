@@ -1,7 +1,9 @@
 """One setting at a time around what a search chose: does another value gain beyond its confidence interval?
 
 Where one does, the best of them is taken over and the sweep begins again around it, the same for every method, so that what
-is left at the end is a choice that no single setting improves, or a plain statement that the rounds were used up.
+is left at the end is a choice that no single setting improves, or a plain statement that the rounds were used up. Where
+nothing in the space gains, the sweep looks beyond it (`SearchSpace.beyond`), so that no choice stands at the end of a range
+that was too narrow.
 
 Unusual: intervals are over the judging episodes of one training seed, without a correction over the values that were tried;
 a gain must pass its own interval only, so a sweep rather takes too much over than too little.
@@ -16,7 +18,7 @@ from typing import Any
 from dmin.evaluation.search import Search, Trial, best
 from dmin.evaluation.statistics import Interval
 from dmin.methods import method_class
-from dmin.methods.search_space import SearchSpace
+from dmin.methods.search_space import Choice
 from dmin.progress import progress
 
 
@@ -49,14 +51,14 @@ class Sweep:
         }
 
 
-def neighbours(space: SearchSpace, settings: dict[str, Any]) -> list[dict[str, Any]]:
+def neighbours(choices: Sequence[Choice], settings: dict[str, Any]) -> list[dict[str, Any]]:
     """Every combination that differs from the given one in one setting."""
-    return [{**settings, name: value} for name, values in space.choices for value in values if value != settings[name]]
+    return [{**settings, name: value} for name, values in choices for value in values if value != settings.get(name)]
 
 
 def changed(settings: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    """The settings that differ."""
-    return {name: value for name, value in settings.items() if value != before[name]}
+    """The settings that differ; one that only a sweep tries is not there before."""
+    return {name: value for name, value in settings.items() if value != before.get(name)}
 
 
 def gains_for_sure(gain: Interval) -> bool:
@@ -65,17 +67,23 @@ def gains_for_sure(gain: Interval) -> bool:
 
 
 def sweep(search: Search, method: str, trials: Sequence[Trial], rounds: int) -> Sweep:
-    """Sweep around the best of some trials, at most so many rounds."""
+    """Sweep around the best of some trials, at most so many rounds; beyond the space where nothing in it gains."""
     space, here = method_class(method).traits.search, best(trials)
     for turn in range(1, rounds + 1):
-        around = neighbours(space, here.settings)
-        total = len(around) * len(search.plan.cells)
-        with progress(f"sweep {turn} of {method}", total, unit="cells", show=search.show) as advance:
-            done = [
-                search.trial(method, settings, str(changed(settings, here.settings)), advance) for settings in around
-            ]
+        done = _around(search, method, here, space.choices, f"sweep {turn} of {method}")
         better = [trial for trial in done if gains_for_sure(trial.gain(here))]
+        if not better:
+            past = _around(search, method, here, space.beyond, f"sweep {turn} of {method}, beyond the space")
+            done += past
+            better = [trial for trial in past if gains_for_sure(trial.gain(here))]
         if not better or turn == rounds:
             return Sweep(here, done, turn)
         here = best(better)
     raise ValueError("a sweep has at least one round")
+
+
+def _around(search: Search, method: str, here: Trial, choices: Sequence[Choice], title: str) -> list[Trial]:
+    """The trials that differ from one in a single setting."""
+    around = neighbours(choices, here.settings)
+    with progress(title, len(around) * len(search.plan.cells), unit="cells", show=search.show) as advance:
+        return [search.trial(method, settings, str(changed(settings, here.settings)), advance) for settings in around]

@@ -51,6 +51,7 @@ class ATAML(FewShotMethod):
                 option("test_steps", 10, 50),
             ),
             trials=4,  # each trial takes token states and second-order gradients
+            beyond=(rates(3e-5), option("inner_rate", 3.0), option("inner_steps", 3), option("test_steps", 20)),
         ),
         searched=(("stage2.learning_rate", 1e-4), ("options.inner_rate", 1.0)),
     )  # fmt: skip

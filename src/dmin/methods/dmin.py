@@ -73,6 +73,9 @@ class DMIN(FewShotMethod):
         search=SearchSpace((
             rates(1e-4, 3e-4, 1e-3), option("tau_learning_rate", None, 1e-2), option("memory_capsules", None, 16, 32, 64),
             option("query_capsules", None, 1, 8), option("softmax_over", "capsules", "memory"), *COMMON,
+        ), beyond=(
+            rates(3e-5), option("tau_learning_rate", 3e-2), option("memory_capsules", 96, 128),
+            option("mask_own_rows", True), option("tune_memory", False),
         )),
         searched=(
             ("options.tau_learning_rate", 1e-2), ("options.memory_capsules", 64), ("options.query_capsules", 1),

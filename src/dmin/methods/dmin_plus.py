@@ -66,7 +66,7 @@ class DMINPlus(FewShotMethod):
         search=SearchSpace((
             rates(1e-4, 3e-4, 1e-3), option("centre", True, False), option("sharpness", 1.25, 0.6, 2.5, 5.0),
             option("memory_weight", 0.15, 0.0, 0.3),
-        )),
+        ), beyond=(rates(3e-5), option("contrast", 20))),
     )  # fmt: skip
 
     def __init__(

@@ -38,7 +38,10 @@ class FineTune(FewShotMethod):
     traits = Traits(
         name="finetune", title="BERT fine-tune", frozen_title="fine-tune (head)", place=10, inputs="texts",
         meta_trained=False,
-        search=SearchSpace((option("steps", 100, 30, 300), option("learning_rate", 1e-2, 1e-3, 1e-1)), trials=4),
+        search=SearchSpace(
+            (option("steps", 100, 30, 300), option("learning_rate", 1e-2, 1e-3, 1e-1)), trials=4,
+            beyond=(option("steps", 1000), option("learning_rate", 3e-4)),
+        ),
     )  # fmt: skip
 
     def __init__(

@@ -39,7 +39,9 @@ class HATT(FewShotMethod):
 
     traits = Traits(
         name="hatt", title="HATT", place=50, tied_to="shot",
-        search=SearchSpace((rates(1e-3, 1e-4, 3e-4), option("scale_attention", False, True), *COMMON)),
+        search=SearchSpace((rates(1e-3, 1e-4, 3e-4), option("scale_attention", False, True), *COMMON), beyond=(
+            rates(3e-5), option("dropout", 0.0, 0.2),
+        )),
         searched=(
             ("stage2.learning_rate", 1e-4), ("options.input_map", True), ("options.input_unit", True),
             ("options.input_centre", True),

@@ -34,9 +34,11 @@ class Induction(FewShotMethod):
 
     traits = Traits(
         name="induction", title="Ind. Net", place=40,
-        search=SearchSpace((rates(1e-3, 1e-4, 3e-4), option("initialisation", "random", "identity"), *COMMON)),
+        search=SearchSpace((rates(1e-3, 1e-4, 3e-4), option("initialisation", "random", "identity"), *COMMON), beyond=(
+            rates(3e-5, 1e-5), option("normalise", False), option("squash_samples", False),
+        )),
         searched=(
-            ("stage2.learning_rate", 1e-4), ("options.initialisation", "identity"), ("options.input_map", True),
+            ("stage2.learning_rate", 3e-5), ("options.initialisation", "identity"), ("options.input_map", True),
             ("options.input_centre", True),
         ),
     )  # fmt: skip

@@ -37,7 +37,9 @@ class LwoF(FewShotMethod):
     traits = Traits(
         name="lwof", title="LwoF", place=60, needs_memory=True, episodes_from_base=True, freezes_encoder=True,
         gives_cosines=True,
-        search=SearchSpace((rates(1e-3, 1e-4, 3e-4), scalar_rates(None, 1e-2), option("joint_loss", True, False), *COMMON)),
+        search=SearchSpace((
+            rates(1e-3, 1e-4, 3e-4), scalar_rates(None, 1e-2), option("joint_loss", True, False), *COMMON,
+        ), beyond=(rates(3e-5),)),
         searched=(("stage2.learning_rate", 1e-4), ("options.joint_loss", False), ("options.input_map", True)),
     )  # fmt: skip
 

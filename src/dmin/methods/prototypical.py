@@ -32,7 +32,7 @@ class Prototypical(FewShotMethod):
         name="prototypical", title="Prototypical", place=90, learning_rate=3e-4,
         search=SearchSpace((
             rates(3e-4, 1e-4, 1e-3), scalar_rates(None, 1e-2), option("project", True, False), *COMMON,
-        )),
+        ), beyond=(rates(3e-5), scalar_rates(3e-2))),
         searched=(
             ("stage2.learning_rate", 1e-4), ("stage2.scalar_learning_rate", 1e-2), ("options.project", False),
             ("options.input_map", True), ("options.input_unit", True),

@@ -39,9 +39,9 @@ class Relation(FewShotMethod):
         name="relation", title="Rel. Net", place=30,
         search=SearchSpace((
             rates(1e-3, 1e-4, 3e-4), option("initialisation", "random", "identity"), option("pool", "sum", "mean"), *COMMON,
-        )),
+        ), beyond=(rates(3e-5, 1e-5), option("normalise", False), option("head", "concat"))),
         searched=(
-            ("stage2.learning_rate", 1e-4), ("options.initialisation", "identity"), ("options.input_centre", True),
+            ("stage2.learning_rate", 3e-5), ("options.initialisation", "identity"), ("options.input_centre", True),
         ),
     )  # fmt: skip
 

@@ -37,10 +37,13 @@ class SearchSpace:
     Args:
         choices: settings with the values that are tried.
         trials: how many combinations are tried; the same for all methods but those that are too slow.
+        beyond: what only a sweep around the choice tries besides: values past the ends of a range, so that a choice at an
+            end shows whether the range was too narrow, and options that are not among the choices.
     """
 
     choices: tuple[Choice, ...] = (rates(1e-3, 1e-4, 3e-4, 3e-3), *COMMON)
     trials: int = TRIALS
+    beyond: tuple[Choice, ...] = ()
 
     @property
     def start(self) -> dict[str, Any]:
