@@ -131,6 +131,19 @@ def test_ablate(common: list[str], tmp_path: Path) -> None:
         assert title in text
 
 
+def test_options_of_an_ablation_are_those_of_all_its_rows(
+    common: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["ablate", *common, "--set", "options.query_capsules=2", "--set", "options.iterations=2"]) == 0
+    assert "one capsule" not in capsys.readouterr().err
+    cells = [json.loads(path.read_text()) for path in (tmp_path / "out" / "cells").iterdir()]
+    options = {cell["row"]: cell["config"]["options"] for cell in cells}
+    assert options["dmin"]["query_capsules"] == 2 and options["dmin"]["iterations"] == 2
+    assert options["iterations-1"]["iterations"] == 1  # what a row is about stays
+    assert options["capsules-4"]["capsules"] == 4 and "query_capsules" not in options["capsules-4"]
+    assert run(["ablate", "--data", "starter", "--set", "way=3"]) == 2 and "use --way" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

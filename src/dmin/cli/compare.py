@@ -164,15 +164,15 @@ def _settings(given: dict[str, Any], settings: list[str], preset: str | None) ->
     from dmin.training import load_config
 
     overrides = {key: value for key, value in given.items() if value is not None} | parse_settings(settings)
-    _refuse_fixed(overrides)
+    refuse_fixed(overrides)
     base = load_config(None, overrides, preset)
     if base.encoder == "bilstm" and base.tune != "full":
         raise ConfigError("--encoder bilstm starts with random weights: use --tune full")
     return base
 
 
-def _refuse_fixed(overrides: dict[str, Any]) -> None:
-    """Refuse settings that differ between rows or cells."""
+def refuse_fixed(overrides: dict[str, Any], *, one_method: bool = False) -> None:
+    """Refuse settings that differ between rows or cells; options are shared where all rows are of one method."""
     own_options = {
         "data": "--data",
         "split": "--split",
@@ -182,7 +182,7 @@ def _refuse_fixed(overrides: dict[str, Any]) -> None:
         "seed": "--seeds",
     }
     for key in overrides:
-        if key.startswith("options"):
+        if key.startswith("options") and not one_method:
             raise ConfigError(f"--set {key}: options belong to one method; use dmin train, or dmin ablate for DMIN's")
         if key in own_options:
             raise ConfigError(f"--set {key}: use {own_options[key]}")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 from dmin.evaluation.comparison_plan import TableRow
 
 PAPER_ROWS = (
@@ -36,3 +40,10 @@ READING_ROWS = (
     TableRow("masked-rows", "dmin", {"mask_own_rows": True}, "own base rows masked in training"),
     TableRow("frozen-memory", "dmin", {"tune_memory": False}, "W_base kept as stage 1 left it"),
 )
+
+
+def with_options(row: TableRow, options: Mapping[str, Any]) -> TableRow:
+    """The row with options that all rows share; what the row is about stays as it says."""
+    about = {"memory_capsules", "query_capsules"} if "capsules" in row.options else set()
+    shared = {name: value for name, value in options.items() if name not in about}
+    return replace(row, options={**shared, **row.options})

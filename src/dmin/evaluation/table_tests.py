@@ -10,6 +10,7 @@ import numpy as np
 
 from dmin.evaluation.bench import JobResult
 from dmin.evaluation.statistics import (
+    ALPHA,
     Interval,
     PairedTest,
     holm,
@@ -24,17 +25,23 @@ Place = tuple[str, str, int, int]  # data set, row, way, shot
 
 @dataclass(frozen=True)
 class RowTest:
-    """One row beside the reference, one-tailed in both directions."""
+    """One row beside the reference."""
 
-    worse: float  # p of "the reference is better than this row", by t-test
-    worse_corrected: float  # the same after Holm; with one split by permutation test
-    better_corrected: float  # p of "this row is better than the reference", after Holm
+    worse: float  # p of "the reference is better than this row", one-tailed t-test, as the paper tests
+    worse_corrected: float  # the same two-tailed and after Holm; with one split by permutation test
+    better_corrected: float  # p of "this row is better than the reference", two-tailed and after Holm
+
+    @property
+    def mark(self) -> str:
+        """↑ significantly better than the reference, ↓ significantly worse."""
+        return "↓" if self.worse_corrected < ALPHA else "↑" if self.better_corrected < ALPHA else ""
 
 
 def row_tests(cells: Mapping[Place, Sequence[JobResult]], reference: str) -> dict[Place, RowTest]:
     """Test every cell against the reference's cell of the same column, on the splits that both have.
 
-    Holm's correction runs over all tests of one direction: all rows, columns and data sets of the table.
+    A mark may go either way, so each direction counts twice: the tests are two-tailed. Holm's correction runs over all
+    rows, columns and data sets of the table.
     """
     plain: dict[Place, float] = {}
     worse: dict[Place, float] = {}
@@ -44,7 +51,8 @@ def row_tests(cells: Mapping[Place, Sequence[JobResult]], reference: str) -> dic
         ours = cells.get((data, reference, way, shot))
         if row == reference or not ours or not shared_splits(ours, found):
             continue
-        plain[place], worse[place], better[place] = _compare(ours, found)
+        plain[place], forward, backward = _compare(ours, found)
+        worse[place], better[place] = (min(1.0, 2 * p) for p in (forward, backward))
     corrected, turned = holm(worse), holm(better)
     return {place: RowTest(plain[place], corrected[place], turned[place]) for place in plain}
 

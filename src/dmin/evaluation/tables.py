@@ -13,7 +13,7 @@ from dmin.errors import printable
 from dmin.evaluation.bench import JobResult
 from dmin.evaluation.chosen_settings import PLAIN
 from dmin.evaluation.comparison_plan import ComparisonPlan
-from dmin.evaluation.statistics import ALPHA, Interval, spread
+from dmin.evaluation.statistics import Interval, spread
 from dmin.evaluation.table_tests import Place, RowTest, cell_interval, row_tests
 from dmin.methods import method_class
 
@@ -35,10 +35,8 @@ class TableCell:
 
     @property
     def mark(self) -> str:
-        """↑ significantly better than the reference, ↓ significantly worse, both after Holm."""
-        if self.test is None:
-            return ""
-        return "↓" if self.test.worse_corrected < ALPHA else "↑" if self.test.better_corrected < ALPHA else ""
+        """See `RowTest.mark`; nothing for the reference itself."""
+        return "" if self.test is None else self.test.mark
 
     def text(self) -> str:
         """As "84.5 ± 0.9↑"."""
@@ -156,16 +154,19 @@ def _note(plan: ComparisonPlan, tests: int) -> str:
     if plan.chosen is not None and plan.chosen.name != PLAIN:
         chosen = f", methods with the settings that {plan.chosen.name} chose on validation classes (listed in table.md)"
     elif plan.chosen is None and base.tune == "none":
-        chosen = ", methods with the settings that our search chose where it found better ones (listed in table.md)"
+        chosen = (
+            ", trained methods with the settings that our search chose where it found better ones (listed in table.md)"
+        )
     reference = method_title(plan)
     test = (
         "paired t-test over the split means with the corrected variance"
         if several
         else "paired permutation test over the episodes"
     )
+    holm = f", after Holm's correction over the {tests} tests of all tables here" if tests > 1 else ""
     marks = (
-        f" ↑ significantly better, ↓ significantly worse than the reference row, {reference} (p < 0.05, one-tailed {test}, "
-        f"after Holm's correction over the {tests} tests of all tables here); without an arrow no difference was shown. "
+        f" ↑ significantly better, ↓ significantly worse than the reference row, {reference} (p < 0.05, two-tailed "
+        f"{test}{holm}); without an arrow no difference was shown. "
         "Bold: the highest mean of its column, which alone shows no difference."
         if tests
         else ""
