@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from dmin.files import write_atomic
-from reproduce.paper_claims import ABLATION, ORDERING, PLAIN, Claim, Setting
+from reproduce.paper_claims import Setting
+from reproduce.paper_questions import ABLATION, ORDERING, PLAIN, Claim
 
 FOLDER = Path(__file__).parent
 Means = dict[tuple[str, str, Setting], float]  # set, row, setting -> accuracy

@@ -10,7 +10,8 @@ from scipy import stats
 from dmin.evaluation.raw import RawCell
 from dmin.evaluation.table_tests import cell_interval
 from reproduce.paper_page import group, title_of
-from reproduce.paper_plan import NAMED, ROWS, SETS, SETTINGS, UNLABELLED, is_published
+from reproduce.paper_plan import SETS, SETTINGS, is_published
+from reproduce.paper_rows import NAMED, ROWS, UNLABELLED
 
 Setting = tuple[int, int]
 GIVEN = ("", NAMED, UNLABELLED)  # endings of the rows that get nothing, names, or unlabelled queries

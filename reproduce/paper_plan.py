@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from dmin.data.splits import STORED_SPLITS, read_splits
-from dmin.evaluation.ablation import PAPER_ROWS
 from dmin.evaluation.chosen_settings import ChosenSettings, read_settings
 from dmin.evaluation.comparison_plan import ComparisonPlan, PreparedJob, TableRow
 from dmin.training import load_config
+from reproduce.paper_rows import ROWS, Row
 from reproduce.paper_unlabelled import with_graph
 
 FOLDER = Path(__file__).parent
@@ -38,16 +38,12 @@ PUBLISHED: dict[str, dict[str, tuple[int, int, int]]] = {
 FAIR_FIRST = 2  # fair splits that are filled before the first published one
 # The comparison needs all rows on two fair splits, DMIN's parts and rows with names or unlabelled texts in 5-way, three
 # rows on a published split (two that stand on no other, and the one that the paper puts above them), three seeds of
-# cheap cells, and the encoder tuned; more sharpens it.
+# cheap cells, and the encoder tuned. Two layers, DMIN-plus in parts, DMIN's readings and more splits sharpen it.
 LAST_NEEDED = 6
 ON_PUBLISHED = ("finetune", "ataml", "relation")
 SEEDS = 3
 SEEDED = ("dmin", "lwof", "dmin-plus", "prototypical", "matching")  # cheap enough for three trainings of a cell
 MAX_LENGTH = {"news20": 256, "fortunes": 128}  # tokens; the texts of the other sets have fewer than 64
-NAMED = "+names"  # ends the name of a row that gets the classes' names as one more example
-WRITTEN = "written"  # begins the name of a row of DMIN with the paper's equations and nothing added
-UNLABELLED = "+unlabelled"  # ends the name of a row that sees an episode's queries as unlabelled texts
-TUNED = "+tuned"  # ends the name of a row whose encoder is tuned in both stages, as in the paper
 # The paper's protocol, with as many training episodes as two cores allow.
 TUNED_BASE = {"tune": "full", "pooling": "cls", "stage1": {"epochs": 2}, "stage2": {"episodes": 200}}
 TUNED_SPLITS = {  # with their numbers of classes
@@ -55,75 +51,6 @@ TUNED_SPLITS = {  # with their numbers of classes
     "hwu64": ("protaugment-01", (16, 23, 25)),
     "clinc150": ("base100", (100, 20, 30)),
 }
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row of the table: its place in the order of cost, and whether it stands on the published splits only."""
-
-    table_row: TableRow
-    cost: int
-    published_only: bool = False
-    part: str = "main"  # main, ablation, written, or a setup of its own
-
-    @property
-    def setup(self) -> str:
-        """Rows of one setup share encoder, vectors and scoring: "plain", "names", "unlabelled" or "tuned"."""
-        return self.part if self.part in ("names", "unlabelled", "tuned") else "plain"
-
-    @property
-    def name(self) -> str:
-        return self.table_row.name
-
-
-def _rows() -> dict[str, Row]:
-    methods = {
-        "finetune": 6, "ataml": 10, "relation": 7, "induction": 8, "hatt": 6, "lwof": 4, "dmin": 5, "dmin-plus": 4,
-        "prototypical": 3, "matching": 3, "nearest": 0, "logistic": 1,
-    }  # fmt: skip
-    published = ("finetune", "ataml")
-    rows = [Row(TableRow(name, name), cost, name in published) for name, cost in methods.items()]
-    rows += [Row(row, 9, part="ablation") for row in PAPER_ROWS if row.name != "dmin"]
-    rows += [
-        Row(TableRow(WRITTEN + ending, "dmin", {**AS_WRITTEN, **options}, title), 9, part="written")
-        for ending, options, title in WRITTEN_ROWS
-    ]
-    named = ("dmin", "dmin-plus", "matching", "lwof", "nearest", "logistic")
-    rows += [Row(TableRow(name + NAMED, name), 11 + methods[name], part="names") for name in named]
-    rows += [Row(TableRow(name + UNLABELLED, name), 11 + methods[name], part="unlabelled") for name in named]
-    rows += [
-        Row(TableRow(name + TUNED, method, options, title), 40, True, "tuned")
-        for name, method, options, title in TUNED_ROWS
-    ]
-    return {row.name: row for row in rows}
-
-
-# The paper's equations and nothing added: no map, centring or scaling before the routing, and the softmax to the letter.
-# Its capsules, which the paper leaves open, are 64 in DMM and 4 in QIM, with a rate for tau.
-AS_WRITTEN: dict[str, Any] = {
-    "memory_capsules": 64, "query_capsules": 4, "softmax_over": "capsules", "tau_learning_rate": 1e-2,
-    "input_map": False, "input_unit": False, "input_centre": False,
-}  # fmt: skip
-WRITTEN_ROWS: tuple[tuple[str, dict[str, Any], str], ...] = (
-    ("", {}, "DMIN as written"),
-    ("-without-dmm", {"use_memory": False}, "as written, w/o DMM"),
-    ("-without-qim", {"use_query": False}, "as written, w/o QIM"),
-    ("-iterations-1", {"iterations": 1}, "as written, 1 iteration"),
-    ("-static-memory", {"memory_iterations": 1}, "as written, static memory"),
-)
-FOUR = {"memory_capsules": 4, "query_capsules": 4, "softmax_over": "capsules"}
-TUNED_ROWS: tuple[tuple[str, str, dict[str, Any], str | None], ...] = (  # those that say most first
-    ("lwof", "lwof", {}, None),
-    ("dmin", "dmin", {}, None),
-    ("without-dmm", "dmin", {"use_memory": False}, "DMIN w/o DMM"),
-    ("dmin-4", "dmin", FOUR, "DMIN, 4 capsules in both modules"),
-    ("without-dmm-4", "dmin", {**FOUR, "use_memory": False}, "DMIN w/o DMM, 4 capsules in QIM"),
-    ("prototypical", "prototypical", {}, None),
-    ("dmin-plus", "dmin-plus", {}, None),
-    ("matching", "matching", {}, None),
-    ("induction", "induction", {}, None),
-)
-ROWS = _rows()
 
 
 @dataclass(frozen=True)
@@ -189,6 +116,8 @@ def plan_of(data: str, split: str, rows: tuple[TableRow, ...], setup: str, seeds
     }
     if setup == "tuned":
         base |= TUNED_BASE
+    if setup == "layers":
+        base["pooling"] = "layers"
     ways, shots = (tuple(sorted(set(values))) for values in zip(*SETTINGS, strict=True))
     return ComparisonPlan(
         load_config(overrides=base),
@@ -216,7 +145,7 @@ def cells() -> list[CellPlan]:
 def _cells(data: str, split: str, chosen: ChosenSettings) -> Iterator[CellPlan]:
     sizes = splits_of(data)
     place = list(sizes).index(split)
-    for setup in ("plain", "names", "unlabelled"):
+    for setup in ("plain", "names", "unlabelled", "layers"):
         mine = {
             name: row
             for name, row in ROWS.items()
@@ -257,6 +186,9 @@ def _tier(row: Row, place: int, way: int, seed: int = 0) -> int:
         row.part in ("names", "unlabelled") and way == 5 and place < FAIR_FIRST,
         seed > 0,
         row.part == "tuned",
+        row.part == "layers" and way == 5 and place == 0,
+        row.part == "plus" and way == 5 and place == 0,
+        row.part == "readings" and way == 5 and place == 0,
         main and way == 5 and place == FAIR_FIRST,
         ablation and way == 5 and place < FAIR_FIRST,
         main and place <= FAIR_FIRST,

@@ -47,7 +47,7 @@ def list_missing(plans: Sequence[CellPlan]) -> list[str]:
     lines = []
     for needed, said in (
         (True, "the comparison needs"),
-        (False, "would sharpen it (more splits)"),
+        (False, "would sharpen it (layers, readings, more splits)"),
     ):
         mine = [plan for plan in plans if plan.needed == needed]
         commands = Counter(command_of(plan) for plan in mine)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dmin.evaluation.raw import RawCell
 from reproduce.paper_overview import given_table, overview
-from reproduce.paper_plan import ROWS
+from reproduce.paper_rows import ROWS
 from tests.reproduce.test_paper_table import line
 
 MAIN = [name for name, row in ROWS.items() if row.part == "main" and not row.published_only]

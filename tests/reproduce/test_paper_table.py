@@ -15,10 +15,12 @@ from dmin.data import load_corpus
 from dmin.evaluation.protocol import draw_episodes
 from dmin.evaluation.raw import RawCell, pack
 from reproduce import paper_ledger, paper_plan, paper_table
-from reproduce.paper_claims import Claim, answer, claims_page, results, summary, verdicts
+from reproduce.paper_claims import answer, claims_page, results, summary, verdicts
 from reproduce.paper_overview import given_table, overview
 from reproduce.paper_page import front_table, group, table_page
-from reproduce.paper_plan import ROWS, SEEDED, SETS, TUNED_SPLITS, CellPlan, cells, chosen_settings, splits_of
+from reproduce.paper_plan import SEEDED, SETS, TUNED_SPLITS, CellPlan, cells, chosen_settings, splits_of
+from reproduce.paper_questions import GROUPS, Claim
+from reproduce.paper_rows import ROWS
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +68,7 @@ def test_the_plan_has_every_row_on_every_set(plans: list[CellPlan]) -> None:
         ("plain", "mean", "none"),
         ("names", "mean", "none"),
         ("unlabelled", "mean", "none"),
+        ("layers", "layers", "none"),
         ("tuned", "cls", "full"),
     }  # the same for all
     assert [plan.rank for plan in plans] == sorted(plan.rank for plan in plans)
@@ -107,7 +110,7 @@ def test_chosen_settings_are_part_of_a_cell(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(paper_plan, "chosen_settings", lambda: found)
     for plan in cells():
         row, config = plan.prepared.job.row, plan.prepared.config
-        assert config.pooling == ("cls" if plan.row.part == "tuned" else "mean")
+        assert config.pooling == {"tuned": "cls", "layers": "layers"}.get(plan.row.setup, "mean")
         if plan.identity[0] == "debian":
             changed = before[plan.identity].prepared.key != plan.prepared.key
             assert changed == (row.method == "dmin")
@@ -250,6 +253,26 @@ def test_parts_are_tested_against_the_dmin_of_their_own_kind() -> None:
         assert "82.0 ± 0.5↑" in table_page(pair)
     assert "tuned in both stages (the paper's protocol" in table_page(pair)
     assert "**DMIN above LwoF**: in 0 of 1 cells" in claims_page(pair).split("## With the encoder tuned")[1]
+
+
+def test_every_question_is_asked_of_rows_of_the_table() -> None:
+    """No part of the table is without a question; readings stand beside DMIN as written, parts beside DMIN-plus."""
+    asked = {row for _, claims in GROUPS for claim in claims for row in (claim.better, claim.worse)}
+    assert asked <= set(ROWS)
+    assert {ROWS[row].part for row in asked} == {row.part for row in ROWS.values()}
+    high, low = [40 + episode % 3 for episode in range(40)], [20 + episode % 5 for episode in range(40)]
+    rows = (("written", low), ("written-softmax-memory", high), ("dmin-plus+layers", high), ("plus-without-map", low))
+    shown = [line("hwu64", "fair-01", row, right) for row, right in rows]
+    page = table_page([*shown, line("hwu64", "fair-01", "matching+layers", low)])
+    readings, layers, plus = (
+        page.split(f"## {title}")[1] for title in ("Other readings", "Two layers", "DMIN-plus without")
+    )
+    assert "| as written, softmax over the memory | **82.0 ± 0.5↑** |" in readings.split("\n## ")[0]
+    assert (
+        "| DMIN-plus on two layers | **82.0 ± 0.5** |" in layers
+        and "| Matching on two layers | 44.0 ± 0.9↓ |" in layers
+    )
+    assert "| w/o the map | 44.0 ± 0.9↓ |" in plus and "middle and the last layer" in plus.split("###")[0]
 
 
 def test_cheap_cells_are_trained_three_times_and_rows_are_compared_on_shared_seeds(plans: list[CellPlan]) -> None:
