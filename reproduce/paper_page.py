@@ -1,11 +1,8 @@
-"""The page of the paper's table, made of the ledger alone: tables, corrected tests, means with deviations, a picture."""
+"""The page of the paper's table, made of the ledger alone: tables, corrected tests, means with deviations."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-
-from matplotlib.figure import Figure
 
 from dmin.evaluation.bench import JobResult
 from dmin.evaluation.raw import RawCell
@@ -232,7 +229,7 @@ def table_page(cells: Sequence[RawCell], missing: tuple[int, int] | None = None)
             f"Of the {missing[1]} that the comparison needs, {missing[0]} are missing;",
             "`python -m reproduce.paper_table missing` lists them with their commands, and what would sharpen it.",
         ]
-    lines += ["", "![Accuracy of all rows on the nine sets](paper-table.png)", ""]
+    lines += ["", "![What each row gains over DMIN on the nine sets, 5-way, with intervals](paper-table.png)", ""]
     for part, published, title in (
         ("main", False, "Class splits with one validation pool per set (fair)"),
         ("main", True, "Class splits that come with the data"),
@@ -297,33 +294,3 @@ def settings_lines(cells: Sequence[RawCell]) -> list[str]:
         title = title_of(row) + (", encoder tuned" if ROWS[row].part == "tuned" else "")
         lines.append(f"| {title} | `{said}` | {'all' if sets >= set(SETS) else ', '.join(sorted(sets))} |")
     return [*lines, ""]
-
-
-def picture(cells: Sequence[RawCell], path: Path) -> None:
-    """Small multiples: one panel per set, one line per row, 5-way 1-shot and 5-shot, all on one split of the set."""
-    from dmin.evaluation.figures import save_png
-
-    figure = Figure(figsize=(9, 7.5), layout="constrained")
-    axes = figure.subplots(3, 3, sharey=True)
-    names = [name for name, row in ROWS.items() if row.part == "main" and not row.published_only]
-    for axis, data in zip(axes.flat, SETS, strict=True):
-        split = next(iter(splits_of(data)))
-        found = {(c.row.name, c.shot): 100 * c.result().mean for c in cells if _drawn(c, data, split)}
-        for shot, colour in ((1, "#0f6fb8"), (5, "#b3541e")):
-            points = [(found[name, shot], place) for place, name in enumerate(names) if (name, shot) in found]
-            axis.scatter([x for x, _ in points], [y for _, y in points], s=16, color=colour, label=f"{shot}-shot")
-            if ("dmin", shot) in found:  # what lies to the right of the line is above DMIN
-                axis.axvline(found["dmin", shot], color=colour, linewidth=0.8, linestyle="--", zorder=0)
-        axis.set_title(f"{data}, {split}" + ("" if found else ": not computed yet"), fontsize=8)
-        axis.set_yticks(range(len(names)), [title_of(name) for name in names], fontsize=7)
-        axis.set_ylim(len(names) - 0.5, -0.5)
-        axis.tick_params(axis="x", labelsize=7, labelbottom=bool(found))
-        axis.grid(linewidth=0.4)
-    figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8)
-    about = "5-way accuracy in %, 300 test episodes, one class split per set; encoder frozen; dashed: DMIN"
-    figure.suptitle(about, fontsize=9)
-    save_png(figure, path)
-
-
-def _drawn(cell: RawCell, data: str, split: str) -> bool:
-    return (cell.data, cell.split, cell.way, cell.seed) == (data, split, 5, 0)

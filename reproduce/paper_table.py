@@ -24,7 +24,8 @@ from reproduce import paper_ledger, paper_plan
 from reproduce.kinds_lines import put_table
 from reproduce.paper_claims import claims_page, summary
 from reproduce.paper_overview import given_table, overview
-from reproduce.paper_page import front_table, picture, table_page
+from reproduce.paper_page import front_table, table_page
+from reproduce.paper_picture import picture
 from reproduce.paper_plan import SETS, CellPlan, cells
 
 RUNS = Path("runs/paper-table")
@@ -37,9 +38,10 @@ def wanted(plans: Sequence[CellPlan], given: argparse.Namespace) -> list[CellPla
 
 
 def command_of(plan: CellPlan) -> str:
-    """The command that fills a cell."""
+    """The command that fills a cell; what only sharpens the table is filled by the split, with all rows that it lacks."""
     data, split, row, *_ = plan.identity
-    return f"python -m reproduce.paper_table run --set {data} --split {split} --row {row}"
+    command = f"python -m reproduce.paper_table run --set {data} --split {split}"
+    return f"{command} --row {row}" if plan.needed else command
 
 
 def list_missing(plans: Sequence[CellPlan]) -> list[str]:

@@ -142,6 +142,9 @@ def test_only_cells_of_today_are_current(plans: list[CellPlan], tmp_path: Path) 
     assert (
         "python -m reproduce.paper_table run --set hwu64 --split protaugment-01 --row dmin-4+tuned  # 2 cells" in listed
     )
+    sharpening = sum(not plan.needed and plan.identity[:2] == ("debian", "fair-03") for plan in left)
+    assert f"python -m reproduce.paper_table run --set debian --split fair-03  # {sharpening} cells" in listed
+    assert len(listed) == len(set(listed))
 
 
 def test_cells_are_filled_one_by_one_and_the_clock_stops(
