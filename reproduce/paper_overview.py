@@ -1,8 +1,9 @@
-"""The paper's table at a glance: means and mean ranks over the sets, and what names and unlabelled queries add."""
+"""The paper's table at a glance: what is there, means and ranks over the sets, what names and unlabelled queries add."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
 
 import numpy as np
 from scipy import stats
@@ -10,17 +11,29 @@ from scipy import stats
 from dmin.evaluation.raw import RawCell
 from dmin.evaluation.table_tests import cell_interval
 from reproduce.paper_page import group, title_of
-from reproduce.paper_plan import SETS, SETTINGS, is_published
+from reproduce.paper_plan import NEEDED, SETS, SETTINGS, CellPlan, is_published
 from reproduce.paper_rows import NAMED, ROWS, UNLABELLED
 
 Setting = tuple[int, int]
 GIVEN = ("", NAMED, UNLABELLED)  # endings of the rows that get nothing, names, or unlabelled queries
 
 
-def overview(cells: Sequence[RawCell]) -> str:
-    """Every row of the fair splits: mean accuracy over the sets and its mean rank among the rows."""
-    found = group(cells, "main", published=False)
-    rows = [name for name, row in ROWS.items() if row.part == "main" and not row.published_only]
+def state(plans: Sequence[CellPlan], there: Container[tuple[str, str, str, int, int, int]]) -> str:
+    """How much of what the comparison needs is in the ledger."""
+    needed, found = Counter[int](), Counter[int]()
+    for plan in plans:
+        if plan.needed:
+            needed[plan.rank[0]] += 1
+            found[plan.rank[0]] += plan.identity in there
+    lines = ["| cells | needed | there |", "|---|---:|---:|"]
+    lines += [f"| {said} | {needed[place]} | {found[place]} |" for place, said in enumerate(NEEDED)]
+    return "\n".join(lines) + "\n"
+
+
+def overview(cells: Sequence[RawCell], part: str = "main") -> str:
+    """Every row of a part on the fair splits: mean accuracy over the sets and its mean rank among the rows."""
+    found = group(cells, part, published=False)
+    rows = [name for name, row in ROWS.items() if row.part == part and not row.published_only]
     columns = {}
     for setting in SETTINGS:
         sets = [data for data in SETS if all((data, row, *setting) in found for row in rows)]

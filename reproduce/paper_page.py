@@ -9,7 +9,8 @@ from dmin.evaluation.raw import RawCell
 from dmin.evaluation.statistics import Interval, spread
 from dmin.evaluation.table_tests import Place, RowTest, by_split, cell_interval, row_tests
 from dmin.methods import method_class
-from reproduce.paper_plan import EPISODES, SETS, SETTINGS, TUNED_BASE, is_published, splits_of
+from reproduce.paper_captions import HOW_TO_READ, caption
+from reproduce.paper_plan import SETS, SETTINGS, is_published, splits_of
 from reproduce.paper_rows import LAYERS, NAMED, ROWS, TUNED, UNLABELLED, WRITTEN
 
 # DMIN of each part, and DMIN-plus where there is no DMIN
@@ -152,65 +153,6 @@ def seed_lines(cells: Sequence[RawCell]) -> list[str]:
     return ["## Training seeds", "", about, "", *lines]
 
 
-FROZEN = (
-    "Encoder all-MiniLM-L6-v2, frozen (`tune none`), mean pooling: the same vectors for all rows (ATAML: the same states "
-    "of the tokens). At most 1,000 training episodes. "
-)
-SEARCHED = (
-    "Every row has the settings that are listed at the end; those that the search chose for DMIN centre the vectors, map "
-    "them and scale them to norm 1 before the routing, which the paper does not. "
-)
-AS_IT_STANDS = (
-    "DMIN as written has the paper's equations and nothing added: vectors go into the routing as they are, the softmax is "
-    "over the capsules; 64 capsules in DMM and 4 in QIM, a rate of 0.01 for τ. "
-)
-TWO_LAYERS = (
-    "Rows read the middle and the last layer of the encoder, side by side, as DMIN-plus does by default; settings as the "
-    "search with one layer chose them. "
-)
-WITH_GRAPH = (
-    "Rows see all queries of an episode at once: each method scores as it always does, then a graph of nearest neighbours "
-    "over queries and examples, the same for all rows, has its say (`reproduce/paper_unlabelled.py`). An episode has as "
-    "many queries of each class, which helps here more than an uneven pile would. "
-)
-LEARNING = (
-    "Encoder all-MiniLM-L6-v2, tuned in both stages (the paper's protocol, `tune full`, `[CLS]`), "
-    f"{TUNED_BASE['stage1']['epochs']} epochs in stage 1, at most {TUNED_BASE['stage2']['episodes']} training episodes in "
-    "stage 2; settings as the search with the frozen encoder chose them. "
-)
-CAPTION = (
-    "Bold: the highest mean of its column, which alone shows no difference. –: not computed yet, "
-    "or not possible (too few classes)."
-)
-ARROWS = (
-    " ↑ significantly better, ↓ significantly worse than {reference}: p < 0.05, two-tailed, after Holm's correction over "
-    "all tests of this section."
-)
-SEVERAL = (
-    " ± is the 95 % confidence interval over three or more class splits, with the variance corrected for the classes that "
-    "splits share (Nadeau and Bengio, 2003), or over the episodes of one split. With two splits there is one degree of "
-    "freedom, and an interval would be wider than the scale: [ ] holds the mean of each. All rows of a column stand on the "
-    "same splits, as many as its title says. With several splits the tests are over them, with the corrected variance, so "
-    "that two hardly ever show a difference (claims.md tests over the sets); with one split they are over its episodes "
-    "(permutation test), which speaks of that split's classes alone."
-)
-SINGLE = (
-    " ± is the 95 % confidence interval over the episodes of one split; tests are paired by episode (permutation test)."
-)
-
-
-def caption(part: str, several: bool, tested: bool) -> str:
-    """What a section's figures are; arrows are explained where there is a row to be tested against."""
-    counted = f"Accuracy in %, {EPISODES} stored test episodes per cell and split, 10 queries per class. "
-    own = {
-        "written": AS_IT_STANDS, "readings": AS_IT_STANDS, "unlabelled": WITH_GRAPH + SEARCHED, "layers": TWO_LAYERS,
-        "plus": TWO_LAYERS,
-    }  # fmt: skip
-    encoder = LEARNING if part == "tuned" else FROZEN + own.get(part, SEARCHED)
-    arrows = ARROWS.format(reference=title_of(REFERENCES[part])) if tested else ""
-    return counted + encoder + CAPTION + arrows + (SEVERAL if several else SINGLE)
-
-
 def table_page(cells: Sequence[RawCell], missing: tuple[int, int] | None = None) -> str:
     """The page as Markdown.
 
@@ -221,55 +163,45 @@ def table_page(cells: Sequence[RawCell], missing: tuple[int, int] | None = None)
     lines = [
         "# The paper's table on nine sets",
         "",
-        f"Made by `python -m reproduce.paper_table table` from {len(cells)} cells",
+        f"Made by `python -m reproduce.paper_table table` from {len(cells)} cells of the ledger",
+        "[cells.jsonl](cells.jsonl).",
     ]
-    lines[-1] += " of the ledger [cells.jsonl](cells.jsonl)."
     if missing is not None:
         lines += [
             f"Of the {missing[1]} that the comparison needs, {missing[0]} are missing;",
             "`python -m reproduce.paper_table missing` lists them with their commands, and what would sharpen it.",
         ]
     lines += ["", "![What each row gains over DMIN on the nine sets, 5-way, with intervals](paper-table.png)", ""]
+    lines += [HOW_TO_READ]
     for part, published, title in (
         ("main", False, "Class splits with one validation pool per set (fair)"),
         ("main", True, "Class splits that come with the data"),
-        ("ablation", True, "DMIN without its parts, splits that come with the data"),
         ("ablation", False, "DMIN without its parts, fair splits"),
         ("written", False, "DMIN as written and without its parts, fair splits"),
         ("readings", False, "Other readings of the paper: DMIN as written and one choice at a time, fair splits"),
         ("layers", False, "Two layers of the encoder for all rows, fair splits"),
         ("plus", False, "DMIN-plus without its parts, on two layers, fair splits"),
         ("names", False, "Rows that get the classes' names, fair splits"),
-        ("names", True, "Rows that get the classes' names, splits that come with the data"),
         ("unlabelled", False, "Rows that see the queries as unlabelled texts, fair splits"),
-        ("tuned", True, "Encoder tuned in both stages"),
+        ("tuned", True, "Encoder tuned in both stages, splits that come with the data"),
     ):
         found = group(cells, part, published)
-        if not found:
-            continue
-        several = any(len(by_split(results)) > 1 for results in found.values())
-        lines += [f"## {title}", "", caption(part, several, tested=bool(row_tests(found, REFERENCES[part]))), ""]
-        lines += table_lines(found, part, deviations=False)
-        if several:
-            lines += ["Mean ± standard deviation over class splits, as the paper prints its figures:", ""]
-            lines += table_lines(found, part, deviations=True)
+        if found:
+            lines += [f"## {title}", "", *section(found, part)]
     lines += seed_lines(cells)
     lines += settings_lines(cells)
     return "\n".join(lines).rstrip() + "\n"
 
 
-def front_table(cells: Sequence[RawCell]) -> str:
-    """Some rows on the first fair split of two sets, for the project's front page; ± over the episodes."""
-    header = [f"{way}-way {shot}-shot" for way, shot in SETTINGS]
-    lines = ["| | " + " | ".join(header) + " |", "|---|" + "---:|" * len(SETTINGS)]
-    for data in ("banking77", "hwu64"):
-        split = next(iter(splits_of(data)))
-        mine = [cell for cell in cells if (cell.data, cell.split, cell.seed) == (data, split, 0)]
-        found = {(cell.row.name, (cell.way, cell.shot)): [cell.result()] for cell in mine}
-        for row in ("dmin", "lwof", "nearest", "logistic"):
-            shown = [mean_text(found[row, s]) if (row, s) in found else "–" for s in SETTINGS]
-            lines.append(f"| **{data}**, {split}: {title_of(row)} | " + " | ".join(shown) + " |")
-    return "\n".join(lines) + "\n"
+def section(found: Cells, part: str) -> list[str]:
+    """One part of the table: its caption, a table per set, and with several splits the deviations."""
+    said = caption(part, title_of(REFERENCES[part]) if row_tests(found, REFERENCES[part]) else None)
+    lines = [said, ""] if said else []
+    lines += table_lines(found, part, deviations=False)
+    if any(len(by_split(results)) > 1 for results in found.values()):
+        lines += ["Mean ± standard deviation over class splits, as the paper prints its figures:", ""]
+        lines += table_lines(found, part, deviations=True)
+    return lines
 
 
 def settings_lines(cells: Sequence[RawCell]) -> list[str]:

@@ -36,11 +36,21 @@ PUBLISHED: dict[str, dict[str, tuple[int, int, int]]] = {
     "news20": {"own-01": (8, 5, 7), "own-02": (8, 5, 7)},
 }
 FAIR_FIRST = 2  # fair splits that are filled before the first published one
-# The comparison needs all rows on two fair splits, DMIN's parts and rows with names or unlabelled texts in 5-way, three
-# rows on a published split (two that stand on no other, and the one that the paper puts above them), three seeds of
-# cheap cells, and the encoder tuned. Two layers, DMIN-plus in parts, DMIN's readings and more splits sharpen it.
-LAST_NEEDED = 6
+# Two that stand on no other split, and the one that the paper puts above them
 ON_PUBLISHED = ("finetune", "ataml", "relation")
+# What the comparison needs, in the order of filling; the places are those of `_tier`. More splits sharpen it.
+NEEDED = (
+    "all rows, two fair splits, 5-way",
+    "DMIN without its parts (searched settings, and as written), one fair split, 5-way",
+    "all rows, two fair splits, 10-way",
+    "ATAML, fine-tuning and Rel. Net, one published split",
+    "rows with names or unlabelled queries, two fair splits, 5-way",
+    "second and third training of cheap rows, one fair split, 5-way",
+    "encoder tuned in both stages, one published split, 5-way",
+    "two layers for all rows, DMIN-plus without its parts, one fair split, 5-way",
+    "the other rows, one published split, 5-way",
+    "other readings of the paper, one fair split, 5-way",
+)
 SEEDS = 3
 SEEDED = ("dmin", "lwof", "dmin-plus", "prototypical", "matching")  # cheap enough for three trainings of a cell
 MAX_LENGTH = {"news20": 256, "fortunes": 128}  # tokens; the texts of the other sets have fewer than 64
@@ -64,7 +74,7 @@ class CellPlan:
     @property
     def needed(self) -> bool:
         """Is it one of those that the comparison needs?"""
-        return self.rank[0] <= LAST_NEEDED
+        return self.rank[0] < len(NEEDED)
 
     @property
     def identity(self) -> tuple[str, str, str, int, int, int]:
@@ -156,9 +166,10 @@ def _cells(data: str, split: str, chosen: ChosenSettings) -> Iterator[CellPlan]:
         for prepared in plan_of(data, split, searched, setup, seeds).prepare():
             job = prepared.job
             row = mine[job.row.name]
+            tier = _tier(row, place, job.way, job.seed)
             planned = not job.seed or (row.name in SEEDED and job.way == 5)
-            if planned and possible(row, sizes[split], job.way):
-                rank = (_tier(row, place, job.way, job.seed), place, SETS.index(data), row.cost)
+            if tier is not None and planned and possible(row, sizes[split], job.way):
+                rank = (tier, place, SETS.index(data), row.cost)
                 yield CellPlan(with_graph(prepared) if setup == "unlabelled" else prepared, row, rank)
 
 
@@ -169,32 +180,36 @@ def _tuned_cells(data: str, chosen: ChosenSettings) -> Iterator[CellPlan]:
     searched = tuple(_with_settings(row.table_row, chosen) for row in mine)
     for prepared in plan_of(data, split, searched, "tuned").prepare():
         job = prepared.job
-        if job.way == 5:
-            order = [row.name for row in mine].index(job.row.name)
-            rank = (_tier(ROWS[job.row.name], 0, 5), job.shot, list(TUNED_SPLITS).index(data), order)
-            yield CellPlan(prepared, ROWS[job.row.name], rank)
+        row = ROWS[job.row.name]
+        tier = _tier(row, 0, job.way)
+        if job.way == 5 and tier is not None:
+            rank = (tier, list(TUNED_SPLITS).index(data), job.shot, mine.index(row))  # a set shares its long stage 1
+            yield CellPlan(prepared, row, rank)
 
 
-def _tier(row: Row, place: int, way: int, seed: int = 0) -> int:
-    """Cells to fill first, up to `LAST_NEEDED` what the comparison needs; in a tier set by set, which share stage 1."""
-    main, ablation = row.part == "main" and not seed, row.part in ("ablation", "written")
+def _tier(row: Row, place: int, way: int, seed: int = 0) -> int | None:
+    """The place in `NEEDED`, and after it what sharpens the table; in a tier set by set, which share stage 1.
+
+    None: not planned.
+    """
+    main, first = row.part == "main" and not seed, way == 5 and place == 0
+    fair, published = place < FAIR_FIRST, place == FAIR_FIRST
     order = (
-        main and way == 5 and place < FAIR_FIRST,
-        ablation and way == 5 and place == 0,
-        main and place < FAIR_FIRST,
-        row.name in ON_PUBLISHED and place == FAIR_FIRST,
-        row.part in ("names", "unlabelled") and way == 5 and place < FAIR_FIRST,
+        main and way == 5 and fair,
+        row.part in ("ablation", "written") and first,
+        main and fair,
+        row.name in ON_PUBLISHED and published,
+        row.part in ("names", "unlabelled") and way == 5 and fair,
         seed > 0,
         row.part == "tuned",
-        row.part == "layers" and way == 5 and place == 0,
-        row.part == "plus" and way == 5 and place == 0,
-        row.part == "readings" and way == 5 and place == 0,
-        main and way == 5 and place == FAIR_FIRST,
-        ablation and way == 5 and place < FAIR_FIRST,
-        main and place <= FAIR_FIRST,
-        ablation and place < FAIR_FIRST,
+        row.part in ("layers", "plus") and first,
+        main and way == 5 and published,
+        row.part == "readings" and first,
+        main and published,  # the first that is not in NEEDED
+        row.part in ("ablation", "written") and way == 5 and fair,
+        main,
     )
-    return order.index(True) if any(order) else len(order)
+    return order.index(True) if any(order) else None
 
 
 def _with_settings(row: TableRow, chosen: ChosenSettings) -> TableRow:

@@ -1,8 +1,8 @@
 """The paper's table on nine sets: fill its ledger cell by cell, make the page from it, list what is missing.
 
-    DMIN_DATA=... python -m reproduce.paper_table run [--set banking77] [--row dmin] [--split fair-01] [--minutes 5]
+    DMIN_DATA=... python -m reproduce.paper_table run [--needed] [--set debian] [--row dmin] [--split fair-01] [--minutes 5]
     python -m reproduce.paper_table table
-    python -m reproduce.paper_table missing [--set banking77] [--row dmin]
+    python -m reproduce.paper_table missing [--set debian] [--row dmin]
     DMIN_DATA=... python -m reproduce.paper_table confirm [--row dmin]
 
 `run` fills the cells that are not in the ledger, or that other code or settings filled. `table` writes the page, the claims
@@ -23,10 +23,11 @@ from dmin.files import write_atomic
 from reproduce import paper_ledger, paper_plan
 from reproduce.kinds_lines import put_table
 from reproduce.paper_claims import claims_page, summary
-from reproduce.paper_overview import given_table, overview
-from reproduce.paper_page import front_table, table_page
+from reproduce.paper_overview import given_table, overview, state
+from reproduce.paper_page import table_page
 from reproduce.paper_picture import picture
 from reproduce.paper_plan import SETS, CellPlan, cells
+from reproduce.paper_questions import OF_PLUS
 
 RUNS = Path("runs/paper-table")
 
@@ -34,7 +35,12 @@ RUNS = Path("runs/paper-table")
 def wanted(plans: Sequence[CellPlan], given: argparse.Namespace) -> list[CellPlan]:
     """The cells that the options ask for."""
     asked = {0: given.set, 1: given.split, 2: given.row, 3: given.way}
-    return [plan for plan in plans if all(not names or plan.identity[place] in names for place, names in asked.items())]
+    return [
+        plan
+        for plan in plans
+        if all(not names or plan.identity[place] in names for place, names in asked.items())
+        and (plan.needed or not given.needed)
+    ]
 
 
 def command_of(plan: CellPlan) -> str:
@@ -65,6 +71,21 @@ def make_table(lines: Sequence[RawCell], missing: tuple[int, int] | None, folder
     picture(lines, folder / "paper-table.png")
 
 
+def blocks(lines: Sequence[RawCell], plans: Sequence[CellPlan]) -> list[tuple[Path, str, str]]:
+    """What stands in other pages, each between its marks: page, name of the marks, text."""
+    front, plus = (paper_plan.FOLDER / name for name in ("README.md", "ACCURACY.md"))
+    return [
+        (front, "state", state(plans, {paper_ledger.identity(cell) for cell in lines})),
+        (front, "overview", overview(lines)),
+        (front, "given", given_table(lines)),
+        (front, "answers", summary(lines)),
+        (plus, "overview", overview(lines)),
+        (plus, "layers", overview(lines, "layers")),
+        (plus, "answers", summary(lines, OF_PLUS)),
+        (paper_plan.FOLDER.parent / "README.md", "paper", overview(lines)),
+    ]
+
+
 def confirm(plans: Sequence[CellPlan], path: Path) -> None:
     """Take stale cells over where the cheapest of their row, way and shot comes out the same."""
     lines = paper_ledger.read(path)
@@ -91,6 +112,7 @@ def main() -> None:
     parser.add_argument("--row", action="append")
     parser.add_argument("--split", action="append")
     parser.add_argument("--way", action="append", type=int)
+    parser.add_argument("--needed", action="store_true", help="only cells that the comparison needs")
     parser.add_argument("--minutes", type=float, default=1e6)
     given = parser.parse_args()
     path = paper_ledger.LEDGER
@@ -113,9 +135,8 @@ def main() -> None:
         ordered = [there[name] for name in sorted(there)]
         needed = [plan for plan in every if plan.needed]
         make_table(ordered, (len(paper_ledger.missing(lines, needed)), len(needed)), path.parent)
-        for name, made in (("overview", overview), ("given", given_table), ("answers", summary)):
-            put_table(paper_plan.FOLDER / "README.md", name, made(ordered).rstrip())
-        put_table(paper_plan.FOLDER.parent / "README.md", "paper", front_table(ordered).rstrip())
+        for page, name, made in blocks(ordered, every):
+            put_table(page, name, made.rstrip())
 
 
 if __name__ == "__main__":

@@ -6,7 +6,9 @@ python -m reproduce.search_spaces reproduce/search/paper/settings.yaml  # what w
 
 from __future__ import annotations
 
+import json
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +35,24 @@ def table() -> str:
 
 def chosen_table(path: Path) -> str:
     """One line per method: trials, accuracy on validation episodes by default and as chosen, the gain, what differs."""
+    tried = settings_tried(path.parent / "trials.json")
     lines = [
-        "| method | trials | default | chosen | gain | what differs from the default |",
-        "|---|---|---|---|---|---|",
+        "| method | trials | tried in all | default | chosen | gain | what differs from the default |",
+        "|---|---|---|---|---|---|---|",
     ]
     for name, row in yaml.safe_load(path.read_text(encoding="utf-8"))["methods"].items():
         differs = ", ".join(f"`{_short(key)}` {_value(value)}" for key, value in row["changed"].items()) or "nothing"
         accuracies = [f"{100 * row[key]:.1f}" for key in ("default_accuracy", "validation_accuracy")]
         gain = f"{100 * row['gain']:+.1f} ± {100 * row['gain_ci95']:.1f}"
-        lines.append(f"| `{name}` | {row['trials']} | {' | '.join(accuracies)} | {gain} | {differs} |")
+        counts = f"{row['trials']} | {tried[name]}"
+        lines.append(f"| `{name}` | {counts} | {' | '.join(accuracies)} | {gain} | {differs} |")
     return "\n".join(lines)
+
+
+def settings_tried(trials: Path) -> Counter[str]:
+    """How many different settings of each method were measured, by trials and sweep."""
+    names = json.loads(trials.read_text(encoding="utf-8"))["cells"]  # as 'dmin banking77 5-way 1-shot {settings}'
+    return Counter(method for method, _ in {(name.split()[0], name.split(" ", 4)[4]) for name in names})
 
 
 def sweep_table(path: Path) -> str:

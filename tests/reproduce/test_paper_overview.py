@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dmin.evaluation.raw import RawCell
-from reproduce.paper_overview import given_table, overview
+from reproduce.paper_overview import given_table, overview, state
+from reproduce.paper_plan import NEEDED, cells
 from reproduce.paper_rows import ROWS
 from tests.reproduce.test_paper_table import line
 
@@ -34,3 +35,17 @@ def test_what_names_and_unlabelled_queries_add_is_shown_on_splits_that_have_all_
     shown = given_table([*lines, line("liu54", "fair-01", "dmin", [50])])
     assert "| 1 sets, 1 splits | 1-shot | 1-shot with names |" in shown
     assert "| DMIN | 40.0 | 60.0 | 50.0 | 40.0 | 60.0 | 50.0 |" in shown and given_table(lines[1:]) == ""
+
+
+def test_what_is_there_is_counted_by_what_the_comparison_needs() -> None:
+    plans = [plan for plan in cells() if plan.identity[0] == "debian"]
+    first = next(plan.identity for plan in plans if plan.rank[0] == 0)
+    shown = state(plans, {first})
+    assert len(shown.splitlines()) == 2 + len(NEEDED)
+    assert f"| {NEEDED[0]} | 40 | 1 |" in shown and f"| {NEEDED[6]} | 0 | 0 |" in shown  # no tuned encoder on debian
+
+
+def test_rows_on_two_layers_are_ranked_among_themselves() -> None:
+    rows = [name for name, row in ROWS.items() if row.part == "layers"]
+    lines = [line("hwu64", "fair-01", name, [50 if name.startswith("lwof") else 25]) for name in rows]
+    assert "| LwoF on two layers | 100.0 (1.0) |" in overview(lines, "layers") and overview(lines) == ""

@@ -15,9 +15,8 @@ from dmin.data import load_corpus
 from dmin.evaluation.protocol import draw_episodes
 from dmin.evaluation.raw import RawCell, pack
 from reproduce import paper_ledger, paper_plan, paper_table
-from reproduce.paper_claims import answer, claims_page, results, summary, verdicts
-from reproduce.paper_overview import given_table, overview
-from reproduce.paper_page import front_table, group, table_page
+from reproduce.paper_claims import claims_page, results, verdicts
+from reproduce.paper_page import group, table_page
 from reproduce.paper_plan import SEEDED, SETS, TUNED_SPLITS, CellPlan, cells, chosen_settings, splits_of
 from reproduce.paper_questions import GROUPS, Claim
 from reproduce.paper_rows import ROWS
@@ -58,7 +57,7 @@ def test_the_plan_has_every_row_on_every_set(plans: list[CellPlan]) -> None:
         for name, row in ROWS.items():
             if (name == "ataml" and data == "stackoverflow") or row.part == "tuned":
                 continue  # 4 validation classes; tuned rows have a test of their own
-            assert (data, published, name) in seen
+            assert ((data, published, name) in seen) == (row.part == "main")
             assert ((data, "fair-01", name) in seen) == (not row.published_only)
     ways = {plan.identity[3] for plan in plans if plan.identity[0] == "news20"}
     assert ways == {5}  # too few classes for ten
@@ -162,8 +161,11 @@ def test_cells_are_filled_one_by_one_and_the_clock_stops(
     assert paper_ledger.fill(plans[:3], path, minutes=-1, **options) == 0  # type: ignore[arg-type]
     assert paper_ledger.fill(plans[:3], path, minutes=1, **options) == 3  # type: ignore[arg-type]
     assert len(said) == 3 and len(paper_ledger.current(paper_ledger.read(path), plans)) == 3
-    asked = argparse.Namespace(set=["debian"], split=None, row=["dmin"], way=[5])
-    assert {plan.identity[0::2][:2] for plan in paper_table.wanted(plans, asked)} == {("debian", "dmin")}
+    asked = argparse.Namespace(set=["debian"], split=None, row=["dmin"], way=[5], needed=False)
+    found = paper_table.wanted(plans, asked)
+    assert {plan.identity[0::2][:2] for plan in found} == {("debian", "dmin")}
+    asked.needed = True
+    assert paper_table.wanted(plans, asked) == [plan for plan in found if plan.needed] != found
 
 
 def test_cells_whose_answers_stay_are_taken_over_after_a_change_of_code(
@@ -186,40 +188,6 @@ def test_cells_whose_answers_stay_are_taken_over_after_a_change_of_code(
     assert set(kept) == same and len({name[4] for name in old}) == 2
 
 
-def test_claims_are_counted_and_tested_over_sets() -> None:
-    found = results(made_up())
-    claim, reverse = Claim("dmin", "lwof", "one"), Claim("lwof", "dmin", "other")
-    said = verdicts(found, [claim])[claim]
-    assert said.gains["hwu64", (5, 1)] == pytest.approx(0.04) and len(said.gains) == len(SETS) and not said.shown
-    assert (said.holds, said.sets) == (9, 9) and said.p_value == pytest.approx(2 / 512)
-    both = verdicts(found, [claim, reverse])
-    assert both[claim].p_value == pytest.approx(4 / 512)  # Holm over the claims of the family
-    assert both[reverse].holds == 0 and both[reverse].gain == pytest.approx(-said.gain)
-    assert answer(said) == "holds (p = 0.004, 9 sets)"
-    assert answer(both[reverse]) == "does not hold: the opposite does (p = 0.008, 9 sets)"
-    page = claims_page(made_up())
-    held = "in 9 of 9 cells, mean difference +3.9 points; holds (p = 0.004, 9 sets)."
-    assert f"**DMIN above LwoF**: {held}" in page and "**DMIN above HATT**: no cell has both rows yet." in page
-    assert "| DMIN above LwoF | 9 of 9 cells | +3.9 | holds (p = 0.004, 9 sets) |" in summary(made_up())
-    few = verdicts({place: values for place, values in found.items() if place[0] in SETS[:4]}, [claim])[claim]
-    assert answer(few) == "not decided (4 of 9 sets measured)" and answer(None) == "not measured yet"
-
-
-def test_claims_leave_out_splits_whose_test_classes_the_search_may_have_seen() -> None:
-    """Published splits count for rows that stand on no other; with few sets the episodes of a cell are tested."""
-    high, low = [40 + episode % 3 for episode in range(40)], [20 + episode % 5 for episode in range(40)]
-    shown = [line("hwu64", "fair-01", "dmin", low), line("hwu64", "fair-01", "lwof", high)]
-    shown += [line("hwu64", "protaugment-01", "dmin", high), line("hwu64", "protaugment-01", "lwof", low)]
-    shown += [line("hwu64", "protaugment-01", "ataml", low), line("hwu64", "protaugment-01", "relation", high)]
-    shown += [line("liu54", "protaugment-01", "ataml", low), line("liu54", "protaugment-01", "relation", low)]
-    order, other = Claim("dmin", "lwof", ""), Claim("relation", "ataml", "")
-    said = verdicts(results(shown), [order, other])
-    assert said[order].gains == {("hwu64", (5, 1)): pytest.approx(-0.3795)}
-    assert said[other].shown == {("hwu64", (5, 1)): True, ("liu54", (5, 1)): False}
-    assert answer(said[other]) == "not decided (2 of 9 sets measured: 1 cells clearly above, 0 below)"
-    assert "* |" in claims_page(shown).split("**Rel. Net above ATAML**")[1].split("\n\n")[1]
-
-
 def test_a_column_stands_on_the_splits_that_all_its_rows_have(tmp_path: Path) -> None:
     """Means over other splits would not compare: here LwoF lacks hwu64's hardest split."""
     lines = [
@@ -234,7 +202,7 @@ def test_a_column_stands_on_the_splits_that_all_its_rows_have(tmp_path: Path) ->
     assert "| DMIN | **74.0 [73.0, 75.0]** |" in section and "| LwoF | 70.0 [69.0, 71.0]" in section
     whole = page.split("### liu54")[1].split("###")[0]
     assert "| DMIN | **75.0 ± 6.6** |" in whole
-    assert "significantly worse than DMIN" in page and "Nadeau and Bengio" in page
+    assert "Arrows: beside DMIN." in page and "Nadeau and Bengio" in page
     assert len(group(lines, "main", published=False)) == 18
     paper_table.make_table(lines, None, tmp_path)
     empty = imread(tmp_path / "paper-table.png")
@@ -254,7 +222,8 @@ def test_parts_are_tested_against_the_dmin_of_their_own_kind() -> None:
     for ending, split in (("+names", "fair-01"), ("+unlabelled", "fair-01"), ("+tuned", "protaugment-01")):
         pair = [line("hwu64", split, name + ending, right) for name, right in (("dmin", low), ("lwof", high))]
         assert "82.0 ± 0.5↑" in table_page(pair)
-    assert "tuned in both stages (the paper's protocol" in table_page(pair)
+    tuned = table_page(pair).split("## Encoder tuned")[1].split("###")[0]
+    assert "but for LwoF" in tuned and "Arrows: beside DMIN." in tuned
     assert "**DMIN above LwoF**: in 0 of 1 cells" in claims_page(pair).split("## With the encoder tuned")[1]
 
 
@@ -301,15 +270,16 @@ def test_cheap_cells_are_trained_three_times_and_rows_are_compared_on_shared_see
 
 
 @pytest.mark.skipif(not paper_ledger.LEDGER.is_file(), reason="no cell is filled yet")
-def test_every_figure_of_the_published_page_comes_from_the_ledger() -> None:
-    """The committed page and claims are what the ledger gives, digit for digit."""
+def test_every_figure_of_the_published_page_comes_from_the_ledger(plans: list[CellPlan]) -> None:
+    """The committed pages and claims are what the ledger gives, digit for digit."""
     lines = paper_ledger.read()
     ordered = [lines[name] for name in sorted(lines)]
     folder = paper_ledger.LEDGER.parent
     assert (folder / "claims.md").read_text(encoding="utf-8") == claims_page(ordered)
-    front = (folder.parent / "README.md").read_text(encoding="utf-8")
-    assert all(made(ordered) in front for made in (summary, overview, given_table))
-    assert front_table(ordered) in (folder.parents[1] / "README.md").read_text(encoding="utf-8")
+    blocks = paper_table.blocks(ordered, plans)
+    assert {page.parent.name for page, *_ in blocks} == {"reproduce", folder.parents[1].name} and len(blocks) == 8
+    for path, name, made in blocks:
+        assert f"<!-- {name} -->\n{made}<!-- end of {name} -->" in path.read_text(encoding="utf-8")
     page = (folder / "README.md").read_text(encoding="utf-8")
     needed, missing = map(int, re.findall(r"Of the (\d+) that the comparison needs, (\d+) are missing", page)[0])
     assert page == table_page(ordered, (missing, needed))

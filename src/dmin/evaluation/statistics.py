@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 from scipy import stats
 
-PERMUTATIONS = 19_999  # p can be as low as 1/20,000, so that Holm leaves something of up to 1,000 tests
+PERMUTATIONS = 19_999  # p can be as low as 1/20,000, so that Holm leaves something of 500 two-tailed tests
 ALPHA = 0.05
 ROUNDING = 1e-12  # sums that differ by less, relative to all differences, are equal
 Name = TypeVar("Name")

@@ -42,6 +42,7 @@ class FineTune(FewShotMethod):
             (option("steps", 100, 30, 300), option("learning_rate", 1e-2, 1e-3, 1e-1)), trials=4,
             beyond=(option("steps", 1000), option("learning_rate", 3e-4)),
         ),
+        searched=(("options.steps", 300), ("options.learning_rate", 1e-3)),
     )  # fmt: skip
 
     def __init__(

@@ -1,0 +1,159 @@
+"""What DMM costs new classes: nearest prototypes before and after it, and DMIN on trained and on new classes.
+
+DMIN as written (no map, no centring), and the same without DMM, trained as in the paper's table: split `fair-01`, 5-way
+1-shot, encoder frozen. On 300 episodes of the test classes, with DMM as training leaves it:
+
+- *raw*: nearest prototype on the encoder's vectors;
+- *examples*: the examples pass DMM, the queries do not, as in DMIN;
+- *both*: examples and queries pass DMM.
+
+If the examples alone leave the queries' space, *both* is as good as *raw*; if DMM loses what tells new classes apart, it is
+not. Besides, both networks on as many episodes of the training classes, whose texts they learned from: what DMM gives there
+and costs on new classes is specialisation. It explains the table and chooses nothing.
+
+    DMIN_DATA=... python -m reproduce.memory_cost run     # half an hour; goes on where it stopped
+    python -m reproduce.memory_cost table                 # memory-cost.md from memory-cost.jsonl alone
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dmin.data import Corpus, Episode
+from dmin.evaluation.bench import Bench
+from dmin.evaluation.comparison_plan import PreparedJob
+from dmin.evaluation.protocol import MethodScorer, Scorer, draw_episodes, run_episodes
+from dmin.evaluation.raw import pack, unpack
+from dmin.evaluation.statistics import mean_interval
+from dmin.files import write_atomic
+from dmin.methods import DMIN, FewShotMethod
+from dmin.methods.vectors import unit
+from dmin.training import open_corpus, prepare_task
+from dmin.training.train import TRAINING_PARTS
+from reproduce.kinds_lines import markdown
+from reproduce.paper_plan import EPISODES, SETS, cells, plan_of
+from reproduce.paper_rows import WRITTEN
+
+FOLDER = Path(__file__).parent
+RAW = FOLDER / "memory-cost.jsonl"
+WHOLE, WITHOUT = WRITTEN, f"{WRITTEN}-without-dmm"
+WAY, SHOT, QUERIES = 5, 1, 10
+COLUMNS = {
+    "raw": "raw", "examples": "examples", "both": "both", "new": "DMIN", "new-without": "w/o DMM",
+    "trained": "DMIN, training classes", "trained-without": "w/o DMM, training classes",
+}  # fmt: skip
+Counts = dict[str, list[int]]  # column -> right answers of each episode
+
+
+class PrototypeScorer:
+    """Cosine [L, C] of the queries with the sum of the unit examples of each class.
+
+    Args:
+        examples, queries: vectors by row of the corpus, each as it enters the comparison.
+    """
+
+    def __init__(self, examples: Mapping[int, Tensor], queries: Mapping[int, Tensor]) -> None:
+        self.examples, self.queries = examples, queries
+
+    def __call__(self, episode: Episode) -> Tensor:
+        prototypes = torch.stack(
+            [unit(torch.stack([self.examples[row] for row in rows])).sum(dim=0) for rows in episode.support]
+        )  # [C, d]
+        asked = torch.stack([self.queries[row] for row in episode.query_rows])  # [L, d]
+        return unit(asked) @ unit(prototypes).T
+
+
+def measure(data: str, jobs: Mapping[str, PreparedJob]) -> Counts:
+    """All columns of one set."""
+    first = jobs[WHOLE]
+    corpus = open_corpus(first.config)
+    bench = Bench(plan_of(data, str(first.job.split), (first.job.row,), "plain"), first, corpus, warnings.warn)
+    found: Counts = {}
+    for prepared, ending in ((first, ""), (jobs[WITHOUT], "-without")):
+        task = prepare_task(prepared.config, warnings.warn, corpus)
+        method, _ = bench.trainer.train(prepared.config, task)
+        source = bench.trainer.source(prepared.config, task, "vectors", (*TRAINING_PARTS, "test"))
+        for name, part, classes in (("new", "test", task.split.test), ("trained", "train", task.split.train)):
+            texts = source.snapshot(task.text_indices(part))
+            found[name + ending] = right_answers(MethodScorer(method, texts), corpus, classes)
+        if not ending:
+            rows = task.text_indices("test")
+            found |= spaces(method, rows, source.vectors(torch.tensor(rows)), corpus, task.split.test)
+    return found
+
+
+@torch.no_grad()
+def spaces(method: FewShotMethod, rows: list[int], vectors: Tensor, corpus: Corpus, classes: tuple[str, ...]) -> Counts:
+    """Nearest prototypes of texts [n, d] before DMM and after it."""
+    if not isinstance(method, DMIN):
+        raise TypeError(f"{type(method).__name__} has no DMM")
+    raw = dict(zip(rows, vectors, strict=True))
+    adapted = dict(zip(rows, torch.cat([method.adapt(part) for part in torch.split(vectors, 500)]), strict=True))
+    pairs = {"raw": (raw, raw), "examples": (adapted, raw), "both": (adapted, adapted)}
+    return {name: right_answers(PrototypeScorer(*pair), corpus, classes) for name, pair in pairs.items()}
+
+
+def right_answers(scorer: Scorer, corpus: Corpus, classes: tuple[str, ...]) -> list[int]:
+    """Of each episode; those of the test classes are the ones of the paper's table."""
+    episodes = draw_episodes(corpus, classes, WAY, SHOT, QUERIES, EPISODES)
+    return [round(accuracy * WAY * QUERIES) for accuracy in run_episodes(scorer, episodes).accuracies]
+
+
+def read() -> dict[str, Counts]:
+    """What was measured, by set."""
+    lines = RAW.read_text(encoding="utf-8").splitlines() if RAW.is_file() else []
+    found = {line["data"]: line["right"] for line in map(json.loads, lines)}
+    return {data: {name: unpack(text) for name, text in found[data].items()} for data in SETS if data in found}
+
+
+def run() -> None:
+    """Measure the sets that are missing."""
+    there = read()
+    planned = {plan.identity: plan.prepared for plan in cells()}
+    for data in SETS:
+        if data not in there:
+            there[data] = measure(data, {row: planned[data, "fair-01", row, WAY, SHOT, 0] for row in (WHOLE, WITHOUT)})
+            lines = [
+                json.dumps({"data": name, "right": {column: pack(counts) for column, counts in right.items()}})
+                for name, right in there.items()
+            ]
+            write_atomic(RAW, "\n".join(lines) + "\n")
+            print(data, flush=True)
+
+
+def page() -> str:
+    """The table as Markdown."""
+    there = read()
+    rows = []
+    accuracies = {
+        data: {name: np.array(counts) / (WAY * QUERIES) for name, counts in right.items()}
+        for data, right in there.items()
+    }
+    for data, columns in accuracies.items():
+        rows.append([data, *(mean_interval(columns[name].tolist()).percent() for name in COLUMNS)])
+    means = [np.mean([columns[name].mean() for columns in accuracies.values()]) for name in COLUMNS]
+    rows.append([f"mean of {len(there)}", *(f"{100 * mean:.1f}" for mean in means)])
+    lines = ["# What DMM costs new classes", "", "Made by `python -m reproduce.memory_cost`."]
+    lines += [
+        "\n".join((__doc__ or "").split("\n")[2:-4]),
+        "",
+        "Accuracy in % ± 95 % confidence interval over the episodes.",
+        "",
+    ]
+    return "\n".join([*lines, markdown(["", *COLUMNS.values()], rows)]) + "\n"
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("action", choices=("run", "table"))
+    if parser.parse_args().action == "run":
+        run()
+    write_atomic(FOLDER / "memory-cost.md", page())
