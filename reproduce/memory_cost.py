@@ -12,7 +12,7 @@ not. Besides, both networks on as many episodes of the training classes, whose t
 and costs on new classes is specialisation. It explains the table and chooses nothing.
 
     DMIN_DATA=... python -m reproduce.memory_cost run     # half an hour; goes on where it stopped
-    python -m reproduce.memory_cost table                 # memory-cost.md from memory-cost.jsonl alone
+    python -m reproduce.memory_cost table                 # the pages from memory-cost.jsonl alone
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from dmin.methods import DMIN, FewShotMethod
 from dmin.methods.vectors import unit
 from dmin.training import open_corpus, prepare_task
 from dmin.training.train import TRAINING_PARTS
-from reproduce.kinds_lines import markdown
+from reproduce.kinds_lines import markdown, put_table
 from reproduce.paper_plan import EPISODES, SETS, cells, plan_of
 from reproduce.paper_rows import WRITTEN
 
@@ -129,26 +129,46 @@ def run() -> None:
             print(data, flush=True)
 
 
-def page() -> str:
-    """The table as Markdown."""
-    there = read()
-    rows = []
-    accuracies = {
-        data: {name: np.array(counts) / (WAY * QUERIES) for name, counts in right.items()}
-        for data, right in there.items()
+def accuracies() -> dict[str, dict[str, list[float]]]:
+    """Of each episode, by set and column."""
+    return {
+        data: {name: [count / (WAY * QUERIES) for count in counts] for name, counts in columns.items()}
+        for data, columns in read().items()
     }
-    for data, columns in accuracies.items():
-        rows.append([data, *(mean_interval(columns[name].tolist()).percent() for name in COLUMNS)])
-    means = [np.mean([columns[name].mean() for columns in accuracies.values()]) for name in COLUMNS]
-    rows.append([f"mean of {len(there)}", *(f"{100 * mean:.1f}" for mean in means)])
-    lines = ["# What DMM costs new classes", "", "Made by `python -m reproduce.memory_cost`."]
+
+
+def means() -> dict[str, str]:
+    """The mean of each column over the sets, in %."""
+    there = accuracies()
+    return {name: f"{100 * np.mean([np.mean(columns[name]) for columns in there.values()]):.1f}" for name in COLUMNS}
+
+
+def summary() -> str:
+    """The means, for the front page."""
+    mean = means()
+    header = [f"mean of {len(read())} sets", "with DMM", "without"]
+    rows = [
+        ["DMIN as written, classes that it was trained on", mean["trained"], mean["trained-without"]],
+        ["DMIN as written, new classes", mean["new"], mean["new-without"]],
+        ["nearest prototype of examples and queries, new classes", mean["both"], mean["raw"]],
+    ]
+    return markdown(header, rows)
+
+
+def page() -> str:
+    """All sets as Markdown."""
+    rows = [
+        [data, *(mean_interval(columns[name]).percent() for name in COLUMNS)] for data, columns in accuracies().items()
+    ]
+    rows.append([f"mean of {len(rows)}", *means().values()])
+    about = "\n".join((__doc__ or "").split("\n")[2:-4])
+    lines = ["# What DMM costs new classes", "", "Made by `python -m reproduce.memory_cost`.", about, ""]
     lines += [
-        "\n".join((__doc__ or "").split("\n")[2:-4]),
-        "",
         "Accuracy in % ± 95 % confidence interval over the episodes.",
         "",
+        markdown(["", *COLUMNS.values()], rows),
     ]
-    return "\n".join([*lines, markdown(["", *COLUMNS.values()], rows)]) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
@@ -157,3 +177,4 @@ if __name__ == "__main__":
     if parser.parse_args().action == "run":
         run()
     write_atomic(FOLDER / "memory-cost.md", page())
+    put_table(FOLDER / "README.md", "memory", summary())

@@ -279,7 +279,7 @@ def test_every_figure_of_the_published_page_comes_from_the_ledger(plans: list[Ce
     blocks = paper_table.blocks(ordered, plans)
     assert {page.parent.name for page, *_ in blocks} == {"reproduce", folder.parents[1].name} and len(blocks) == 8
     for path, name, made in blocks:
-        assert f"<!-- {name} -->\n{made}<!-- end of {name} -->" in path.read_text(encoding="utf-8")
+        assert f"<!-- {name} -->\n{made.rstrip()}\n<!-- end of {name} -->" in path.read_text(encoding="utf-8")
     page = (folder / "README.md").read_text(encoding="utf-8")
     needed, missing = map(int, re.findall(r"Of the (\d+) that the comparison needs, (\d+) are missing", page)[0])
     assert page == table_page(ordered, (missing, needed))

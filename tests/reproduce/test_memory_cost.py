@@ -1,0 +1,58 @@
+"""What DMM costs new classes: the measure, and its page from raw answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+import torch
+from torch import Tensor
+
+from dmin.data import Episode
+from dmin.evaluation.raw import unpack
+from dmin.methods import create
+from reproduce import paper_ledger
+from reproduce.memory_cost import COLUMNS, FOLDER, PrototypeScorer, page, read, summary
+from reproduce.paper_plan import EPISODES, SETS
+from reproduce.paper_rows import WRITTEN
+
+EPISODE = Episode(classes=("a", "b"), support=((0, 1), (2, 3)), query=((4, 5), (6, 7)))
+
+
+def rows_of(vectors: Tensor) -> Mapping[int, Tensor]:
+    return dict(enumerate(vectors))
+
+
+def test_scores_are_those_of_the_nearest_prototype() -> None:
+    vectors = torch.randn(8, 16, generator=torch.Generator().manual_seed(0))
+    scores = PrototypeScorer(rows_of(vectors), rows_of(vectors))(EPISODE)
+    nearest = create("nearest", 16, way=2, shot=2)
+    expected = nearest(vectors[:4].reshape(2, 2, 16), vectors[4:])
+    torch.testing.assert_close(scores / scores.norm(), expected / expected.norm())
+
+
+def test_examples_and_queries_may_come_from_different_spaces() -> None:
+    vectors = torch.randn(8, 16, generator=torch.Generator().manual_seed(1))
+    turned = torch.linalg.qr(torch.randn(16, 16, generator=torch.Generator().manual_seed(2))).Q
+    raw, moved = rows_of(vectors), rows_of(vectors @ turned)
+    both = PrototypeScorer(moved, moved)(EPISODE)
+    torch.testing.assert_close(both, PrototypeScorer(raw, raw)(EPISODE))  # cosines do not see a rotation of both
+    assert (PrototypeScorer(moved, raw)(EPISODE) - both).abs().max() > 0.1
+
+
+def test_the_committed_page_is_what_the_raw_answers_give() -> None:
+    assert (FOLDER / "memory-cost.md").read_text(encoding="utf-8") == page()
+    front = (FOLDER / "README.md").read_text(encoding="utf-8")
+    assert f"<!-- memory -->\n{summary()}\n<!-- end of memory -->" in front
+    there = read()
+    assert list(there) == list(SETS) and all(set(columns) == set(COLUMNS) for columns in there.values())
+    assert {len(counts) for columns in there.values() for counts in columns.values()} == {EPISODES}
+
+
+@pytest.mark.parametrize("data", SETS)
+def test_the_networks_are_those_of_the_papers_table(data: str) -> None:
+    """The same settings, seed and episodes; on another processor a training ends a little differently."""
+    there, ledger = read()[data], paper_ledger.read()
+    for column, row in (("new", WRITTEN), ("new-without", f"{WRITTEN}-without-dmm")):
+        expected = unpack(ledger[data, "fair-01", row, 5, 1, 0].right)
+        assert sum(there[column]) / sum(expected) == pytest.approx(1, abs=0.01)
