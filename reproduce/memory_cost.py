@@ -25,27 +25,29 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from dmin.data import Corpus, Episode
 from dmin.evaluation.bench import Bench
 from dmin.evaluation.comparison_plan import PreparedJob
+from dmin.evaluation.figures import save_png
 from dmin.evaluation.protocol import MethodScorer, Scorer, draw_episodes, run_episodes
 from dmin.evaluation.raw import pack, unpack
-from dmin.evaluation.statistics import mean_interval
+from dmin.evaluation.statistics import Interval, mean_interval
 from dmin.files import write_atomic
 from dmin.methods import DMIN, FewShotMethod
 from dmin.methods.vectors import unit
 from dmin.training import open_corpus, prepare_task
 from dmin.training.train import TRAINING_PARTS
 from reproduce.kinds_lines import markdown, put_table
-from reproduce.paper_plan import EPISODES, SETS, cells, plan_of
+from reproduce.paper_plan import EPISODES, SETS, cells, plan_of, splits_of
 from reproduce.paper_rows import WRITTEN
 
 FOLDER = Path(__file__).parent
 RAW = FOLDER / "memory-cost.jsonl"
 WHOLE, WITHOUT = WRITTEN, f"{WRITTEN}-without-dmm"
-WAY, SHOT, QUERIES = 5, 1, 10
+SPLIT, WAY, SHOT, QUERIES = "fair-01", 5, 1, 10
 COLUMNS = {
     "raw": "raw", "examples": "examples", "both": "both", "new": "DMIN", "new-without": "w/o DMM",
     "trained": "DMIN, training classes", "trained-without": "w/o DMM, training classes",
@@ -120,7 +122,7 @@ def run() -> None:
     planned = {plan.identity: plan.prepared for plan in cells()}
     for data in SETS:
         if data not in there:
-            there[data] = measure(data, {row: planned[data, "fair-01", row, WAY, SHOT, 0] for row in (WHOLE, WITHOUT)})
+            there[data] = measure(data, {row: planned[data, SPLIT, row, WAY, SHOT, 0] for row in (WHOLE, WITHOUT)})
             lines = [
                 json.dumps({"data": name, "right": {column: pack(counts) for column, counts in right.items()}})
                 for name, right in there.items()
@@ -155,6 +157,59 @@ def summary() -> str:
     return markdown(header, rows)
 
 
+def gains() -> dict[str, dict[str, Interval]]:
+    """What DMM gives in points, with its interval over the episodes: kind of classes -> set."""
+    there = accuracies()
+    return {
+        kind: {
+            data: mean_interval([100 * (a - b) for a, b in zip(columns[kind], columns[f"{kind}-without"], strict=True)])
+            for data, columns in there.items()
+        }
+        for kind in ("trained", "new")
+    }
+
+
+def picture(path: Path) -> None:
+    """What DMM gives on trained and on new classes, by the number of training classes of the set."""
+    figure = Figure(figsize=(7.5, 4.2), layout="constrained")
+    axis = figure.subplots()
+    said = {"trained": ("classes that it was trained on", "#0f6fb8", "s"), "new": ("new classes", "#b3541e", "o")}
+    counts = {data: splits_of(data)[SPLIT][0] for data in read()}
+    twins = {data for data in counts if list(counts.values()).count(counts[data]) > 1}
+    for kind, points in gains().items():
+        label, colour, marker = said[kind]
+        beside = 0.985 if kind == "new" else 1.015  # the two kinds of a set side by side
+        seen: set[int] = set()
+        for data, gain in points.items():
+            left = data in twins and counts[data] not in seen  # two sets of one count, side by side too
+            place = counts[data] * beside * (1 if data not in twins else 0.95 if left else 1.05)
+            axis.errorbar(
+                place, gain.mean, yerr=gain.half_width, fmt=marker, markersize=4, linewidth=1, color=colour,
+                label=None if seen else label,
+            )  # fmt: skip
+            seen.add(counts[data])
+            if kind == "new":
+                offset, side = ((-5, -9), "right") if left else ((5, -9), "left")
+                axis.annotate(
+                    data, (place, gain.mean), offset, textcoords="offset points", ha=side, fontsize=7, color="#555555"
+                )
+    axis.axhline(0, color="#444444", linewidth=0.8, linestyle="--", zorder=0)
+    axis.set_xscale("log")
+    axis.set_xlim(5.5, 135)
+    ticks = sorted(set(counts.values()))
+    axis.set_xticks(ticks, [str(count) for count in ticks], fontsize=8)
+    axis.minorticks_off()
+    axis.set_xlabel("training classes of the set")
+    axis.set_ylabel("points that DMM gives (above 0) or costs")
+    axis.set_title(
+        "DMIN as written less DMIN without DMM, 5-way 1-shot; bars: 95 % confidence interval over 300 episodes",
+        fontsize=8,
+    )
+    axis.legend(fontsize=8)
+    axis.grid(linewidth=0.4)
+    save_png(figure, path)
+
+
 def page() -> str:
     """All sets as Markdown."""
     rows = [
@@ -164,6 +219,8 @@ def page() -> str:
     about = "\n".join((__doc__ or "").split("\n")[2:-4])
     lines = ["# What DMM costs new classes", "", "Made by `python -m reproduce.memory_cost`.", about, ""]
     lines += [
+        "![Points that DMM gives, by the number of training classes](memory-cost.png)",
+        "",
         "Accuracy in % ± 95 % confidence interval over the episodes.",
         "",
         markdown(["", *COLUMNS.values()], rows),
@@ -178,3 +235,4 @@ if __name__ == "__main__":
         run()
     write_atomic(FOLDER / "memory-cost.md", page())
     put_table(FOLDER / "README.md", "memory", summary())
+    picture(FOLDER / "memory-cost.png")

@@ -157,8 +157,8 @@ def answer(said: Verdict | None) -> str:
     if said.sets < ENOUGH:
         clear = {cell for cell, shown in said.shown.items() if shown}
         above = sum(said.gains[cell] > 0 for cell in clear)
-        counted = f": {above} cells clearly above, {len(clear) - above} below" if said.shown else ""
-        return f"not decided ({said.sets} of {len(SETS)} sets measured{counted})"
+        counted = f"; by their episodes {above} cells clearly above, {len(clear) - above} below" if said.shown else ""
+        return f"too few sets for a test ({said.sets}){counted}"
     if not said.significant:
         verdict = "not shown, in neither direction" if said.decidable else "too few sets to decide"
     else:

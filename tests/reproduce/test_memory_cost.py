@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 import torch
+from matplotlib.image import imread
 from torch import Tensor
 
 from dmin.data import Episode
 from dmin.evaluation.raw import unpack
 from dmin.methods import create
 from reproduce import paper_ledger
-from reproduce.memory_cost import COLUMNS, FOLDER, PrototypeScorer, page, read, summary
+from reproduce.memory_cost import COLUMNS, FOLDER, PrototypeScorer, gains, page, picture, read, summary
 from reproduce.paper_plan import EPISODES, SETS
 from reproduce.paper_rows import WRITTEN
 
@@ -56,3 +58,11 @@ def test_the_networks_are_those_of_the_papers_table(data: str) -> None:
     for column, row in (("new", WRITTEN), ("new-without", f"{WRITTEN}-without-dmm")):
         expected = unpack(ledger[data, "fair-01", row, 5, 1, 0].right)
         assert sum(there[column]) / sum(expected) == pytest.approx(1, abs=0.01)
+
+
+def test_the_picture_has_a_point_of_each_kind_for_every_set(tmp_path: Path) -> None:
+    found = gains()
+    assert list(found) == ["trained", "new"] and all(list(points) == list(SETS) for points in found.values())
+    assert found["new"]["stackoverflow"].mean < -5 < 5 < found["trained"]["stackoverflow"].mean
+    picture(tmp_path / "one.png")
+    assert imread(tmp_path / "one.png").std() > 0.05

@@ -29,7 +29,7 @@ def test_claims_are_counted_and_tested_over_sets() -> None:
     assert f"**DMIN above LwoF**: {held}" in page and "**DMIN above HATT**: no cell has both rows yet." in page
     assert "| DMIN above LwoF | 9 of 9 cells | +3.9 | holds (p = 0.031, 9 sets) |" in summary(made_up())
     few = verdicts({place: values for place, values in found.items() if place[0] in SETS[:4]}, [claim])[claim]
-    assert answer(few) == "not decided (4 of 9 sets measured)" and answer(None) == "not measured yet"
+    assert answer(few) == "too few sets for a test (4)" and answer(None) == "not measured yet"
 
 
 def test_claims_leave_out_splits_whose_test_classes_the_search_may_have_seen() -> None:
@@ -43,7 +43,7 @@ def test_claims_leave_out_splits_whose_test_classes_the_search_may_have_seen() -
     said = verdicts(results(shown), [order, other])
     assert said[order].gains == {("hwu64", (5, 1)): pytest.approx(-0.3795)}
     assert said[other].shown == {("hwu64", (5, 1)): True, ("liu54", (5, 1)): False}
-    assert answer(said[other]) == "not decided (2 of 9 sets measured: 1 cells clearly above, 0 below)"
+    assert answer(said[other]) == "too few sets for a test (2); by their episodes 1 cells clearly above, 0 below"
     assert "* |" in claims_page(shown).split("**Rel. Net above ATAML**")[1].split("\n\n")[1]
 
 
