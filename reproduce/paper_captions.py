@@ -27,7 +27,8 @@ all rows (ATAML: the same states of the tokens).
 """
 WRITTEN_ROWS = """
 DMIN as written has the paper's equations and nothing added: vectors go into the routing as they are, the softmax is
-over the capsules; 64 capsules in DMM and 4 in QIM, a rate of 0.01 for τ.
+over the capsules. What the paper does not give: 64 capsules in DMM and 4 in QIM, a learning rate of 0.01 for τ, maps that
+start near the identity.
 """
 TWO_LAYERS = """
 Rows read the middle and the last layer of the encoder, side by side, as DMIN-plus does by default; settings as the
@@ -41,7 +42,8 @@ many queries of each class, which helps here more than an uneven pile would.
 LEARNING = f"""
 The paper's protocol (`tune full`, `[CLS]`): the encoder is tuned in both stages, but for LwoF, which leaves it as
 stage 1 made it. {TUNED_BASE["stage1"]["epochs"]} epochs in stage 1, at most {TUNED_BASE["stage2"]["episodes"]}
-training episodes in stage 2; settings as the search with the frozen encoder chose them.
+training episodes in stage 2. Settings as the search with the frozen encoder chose them, because no search is affordable
+here; `dmin train --tune full` begins with the methods' own defaults, as the rows with 4 capsules in both modules do.
 """
 HOW_CLAIMS_ARE_ASKED = """# The paper's claims, cell by cell
 

@@ -157,12 +157,14 @@ def answer(said: Verdict | None) -> str:
     if said.sets < ENOUGH:
         clear = {cell for cell, shown in said.shown.items() if shown}
         above = sum(said.gains[cell] > 0 for cell in clear)
-        counted = f"; by their episodes {above} cells clearly above, {len(clear) - above} below" if said.shown else ""
+        counted = (
+            f"; over their episodes {above} cells significantly above, {len(clear) - above} below" if said.shown else ""
+        )
         return f"too few sets for a test ({said.sets}){counted}"
     if not said.significant:
         verdict = "not shown, in neither direction" if said.decidable else "too few sets to decide"
     else:
-        verdict = "holds" if _ranks_above(set_means(said.gains)) else "does not hold: the opposite does"
+        verdict = "holds" if _ranks_above(set_means(said.gains)) else "the opposite holds"
     return f"{verdict} (p = {said.p_value:.3f}, {said.sets} sets)"
 
 
@@ -196,7 +198,7 @@ def summary(cells: Sequence[RawCell], families: Container[str] | None = None) ->
         families: the titles of some; all by default, then with what a stricter reading would leave.
     """
     found = results(cells)
-    lines = ["| claim | in | mean difference | over the sets |", "|---|---:|---:|---|"]
+    lines = ["| claim | positive in | mean difference | over the sets |", "|---|---:|---:|---|"]
     for title, claims in GROUPS:
         there = verdicts(found, claims)
         if not there or (families is not None and title not in families):

@@ -11,11 +11,33 @@ from scipy import stats
 from dmin.evaluation.raw import RawCell
 from dmin.evaluation.table_tests import cell_interval
 from reproduce.paper_page import group, title_of
-from reproduce.paper_plan import NEEDED, SETS, SETTINGS, CellPlan, is_published
+from reproduce.paper_plan import NEEDED, SETS, SETTINGS, CellPlan, is_published, splits_of
 from reproduce.paper_rows import NAMED, ROWS, UNLABELLED
 
 Setting = tuple[int, int]
 GIVEN = ("", NAMED, UNLABELLED)  # endings of the rows that get nothing, names, or unlabelled queries
+
+
+KINDS = {
+    "banking77": "requests to a bank, 77 intents",
+    "clinc150": "requests to an assistant, 150 intents of ten domains",
+    "hwu64": "requests to a home assistant, 64 intents",
+    "liu54": "the same kind, 54 intents of very uneven size; shares texts with hwu64",
+    "stackoverflow": "titles of technical questions by tag",
+    "debian": "one-line descriptions of programs by section",
+    "goemotions": "short comments by emotion",
+    "fortunes": "sayings and short prose by theme",
+    "news20": "long posts by topic",
+}
+
+
+def sets_table() -> str:
+    """The sets, all in English, with their numbers of classes in the first fair split."""
+    lines = ["| set | kind | classes: train / validation / test |", "|---|---|---|"]
+    for data in SETS:
+        sizes = next(iter(splits_of(data).values()))
+        lines.append(f"| {data} | {KINDS[data]} | {' / '.join(map(str, sizes))} |")
+    return "\n".join(lines) + "\n"
 
 
 def state(plans: Sequence[CellPlan], there: Container[tuple[str, str, str, int, int, int]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from dmin.evaluation.bench import JobResult
@@ -19,6 +20,18 @@ REFERENCES = {
     "unlabelled": "dmin" + UNLABELLED, "tuned": "dmin" + TUNED, "layers": "dmin-plus" + LAYERS,
     "plus": "dmin-plus" + LAYERS,
 }  # fmt: skip
+SECTIONS = (  # part, on splits that come with the data, title
+    ("main", False, "Class splits with one validation pool per set (fair)"),
+    ("main", True, "Class splits that come with the data"),
+    ("ablation", False, "DMIN without its parts, fair splits"),
+    ("written", False, "DMIN as written and without its parts, fair splits"),
+    ("readings", False, "Other readings of the paper: DMIN as written and one choice at a time, fair splits"),
+    ("layers", False, "Two layers of the encoder for all rows, fair splits"),
+    ("plus", False, "DMIN-plus without its parts, on two layers, fair splits"),
+    ("names", False, "Rows that get the classes' names, fair splits"),
+    ("unlabelled", False, "Rows that see the queries as unlabelled texts, fair splits"),
+    ("tuned", True, "Encoder tuned in both stages, splits that come with the data"),
+)
 ABLATIONS = ("ablation", "written", "readings", "plus")  # parts that show one method and changes of it
 # What the rows of a part get
 GIVEN = {"names": " with names", "unlabelled": " with unlabelled queries", "layers": " on two layers"}
@@ -86,6 +99,7 @@ def mean_text(results: Sequence[JobResult]) -> str:
 def table_lines(found: Cells, part: str, deviations: bool) -> list[str]:
     """One table per set; with `deviations` the means ± standard deviations over splits, as the paper prints its figures."""
     tests = row_tests(found, REFERENCES[part])
+    heading = "####" if deviations else "###"
     lines: list[str] = []
     for data in SETS:
         rows = [name for name in rows_of(part) if any(place[:2] == (data, name) for place in found)]
@@ -93,7 +107,7 @@ def table_lines(found: Cells, part: str, deviations: bool) -> list[str]:
             continue
         columns = {s: {row: found[place] for row in rows if (place := (data, row, *s)) in found} for s in SETTINGS}
         header = "| " + " | ".join(["", *(_header(s, columns[s]) for s in SETTINGS)]) + " |"
-        lines += [f"### {data}", "", header, "|---|" + "---:|" * len(SETTINGS)]
+        lines += [f"{heading} {data}", "", header, "|---|" + "---:|" * len(SETTINGS)]
         for row in rows:
             texts = [_text(columns[s], row, tests.get((data, row, *s)), deviations) for s in SETTINGS]
             lines.append(f"| {title_of(row)} | " + " | ".join(texts) + " |")
@@ -150,7 +164,7 @@ def seed_lines(cells: Sequence[RawCell]) -> list[str]:
         "Mean ± standard deviation over the trainings of a cell with seeds 0, 1 and 2, tested on the same episodes: how "
         "much the chance of a training moves a figure. The tables above have seed 0, because not all rows have the others."
     )
-    return ["## Training seeds", "", about, "", *lines]
+    return [about, "", *lines]
 
 
 def table_page(cells: Sequence[RawCell], missing: tuple[int, int] | None = None) -> str:
@@ -172,25 +186,21 @@ def table_page(cells: Sequence[RawCell], missing: tuple[int, int] | None = None)
             "`python -m reproduce.paper_table missing` lists them with their commands, and what would sharpen it.",
         ]
     lines += ["", "![What each row gains over DMIN on the nine sets, 5-way, with intervals](paper-table.png)", ""]
-    lines += [HOW_TO_READ]
-    for part, published, title in (
-        ("main", False, "Class splits with one validation pool per set (fair)"),
-        ("main", True, "Class splits that come with the data"),
-        ("ablation", False, "DMIN without its parts, fair splits"),
-        ("written", False, "DMIN as written and without its parts, fair splits"),
-        ("readings", False, "Other readings of the paper: DMIN as written and one choice at a time, fair splits"),
-        ("layers", False, "Two layers of the encoder for all rows, fair splits"),
-        ("plus", False, "DMIN-plus without its parts, on two layers, fair splits"),
-        ("names", False, "Rows that get the classes' names, fair splits"),
-        ("unlabelled", False, "Rows that see the queries as unlabelled texts, fair splits"),
-        ("tuned", True, "Encoder tuned in both stages, splits that come with the data"),
-    ):
-        found = group(cells, part, published)
-        if found:
-            lines += [f"## {title}", "", *section(found, part)]
-    lines += seed_lines(cells)
-    lines += settings_lines(cells)
+    parts = {
+        title: section(found, part) for part, published, title in SECTIONS if (found := group(cells, part, published))
+    }
+    ends = {"Training seeds": seed_lines(cells), "Settings": settings_lines(cells)}
+    sections = parts | {title: said for title, said in ends.items() if said}
+    lines += [f"- [{title}](#{anchor(title)})" for title in sections]
+    lines += ["", HOW_TO_READ]
+    for title, said in sections.items():
+        lines += [f"## {title}", "", *said]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def anchor(title: str) -> str:
+    """The anchor of a heading, as renderers of Markdown make it."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
 def section(found: Cells, part: str) -> list[str]:
@@ -199,7 +209,7 @@ def section(found: Cells, part: str) -> list[str]:
     lines = [said, ""] if said else []
     lines += table_lines(found, part, deviations=False)
     if any(len(by_split(results)) > 1 for results in found.values()):
-        lines += ["Mean ± standard deviation over class splits, as the paper prints its figures:", ""]
+        lines += ["### Mean ± standard deviation over class splits, as the paper prints its figures", ""]
         lines += table_lines(found, part, deviations=True)
     return lines
 
@@ -213,10 +223,8 @@ def settings_lines(cells: Sequence[RawCell]) -> list[str]:
             said = ", ".join(f"{key}={value}" for key, value in sorted(settings.items()))
             chosen.setdefault((cell.row.name, said), set()).add(cell.data)
     if not chosen:
-        return ["## Settings", "", "Every row has its method's defaults.", ""]
+        return ["Every row has its method's defaults.", ""]
     lines = [
-        "## Settings",
-        "",
         "Chosen on validation classes, and what a row of an ablation changes; rows that are not here have their method's",
         "defaults.",
         "",

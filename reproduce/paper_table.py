@@ -23,7 +23,7 @@ from dmin.files import write_atomic
 from reproduce import paper_ledger, paper_plan
 from reproduce.kinds_lines import put_table
 from reproduce.paper_claims import claims_page, summary
-from reproduce.paper_overview import given_table, overview, state
+from reproduce.paper_overview import given_table, overview, sets_table, state
 from reproduce.paper_page import table_page
 from reproduce.paper_picture import picture
 from reproduce.paper_plan import SETS, CellPlan, cells
@@ -76,6 +76,7 @@ def blocks(lines: Sequence[RawCell], plans: Sequence[CellPlan]) -> list[tuple[Pa
     front, plus = (paper_plan.FOLDER / name for name in ("README.md", "ACCURACY.md"))
     return [
         (front, "state", state(plans, {paper_ledger.identity(cell) for cell in lines})),
+        (front, "sets", sets_table()),
         (front, "overview", overview(lines)),
         (front, "given", given_table(lines)),
         (front, "answers", summary(lines)),

@@ -21,7 +21,7 @@ def test_claims_are_counted_and_tested_over_sets() -> None:
     assert both[claim].p_value == pytest.approx(4 / 512)  # Holm over the claims of the family
     assert both[reverse].holds == 0 and both[reverse].gain == pytest.approx(-said.gain)
     assert answer(said) == "holds (p = 0.004, 9 sets)"
-    assert answer(both[reverse]) == "does not hold: the opposite does (p = 0.008, 9 sets)"
+    assert answer(both[reverse]) == "the opposite holds (p = 0.008, 9 sets)"
     page = claims_page(made_up())
     held = (
         "in 9 of 9 cells, mean difference +3.9 points; holds (p = 0.031, 9 sets)."  # a family of eight, measured or not
@@ -43,7 +43,9 @@ def test_claims_leave_out_splits_whose_test_classes_the_search_may_have_seen() -
     said = verdicts(results(shown), [order, other])
     assert said[order].gains == {("hwu64", (5, 1)): pytest.approx(-0.3795)}
     assert said[other].shown == {("hwu64", (5, 1)): True, ("liu54", (5, 1)): False}
-    assert answer(said[other]) == "too few sets for a test (2); by their episodes 1 cells clearly above, 0 below"
+    assert (
+        answer(said[other]) == "too few sets for a test (2); over their episodes 1 cells significantly above, 0 below"
+    )
     assert "* |" in claims_page(shown).split("**Rel. Net above ATAML**")[1].split("\n\n")[1]
 
 

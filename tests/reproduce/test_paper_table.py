@@ -203,6 +203,11 @@ def test_a_column_stands_on_the_splits_that_all_its_rows_have(tmp_path: Path) ->
     whole = page.split("### liu54")[1].split("###")[0]
     assert "| DMIN | **75.0 ± 6.6** |" in whole
     assert "Arrows: beside DMIN." in page and "Nadeau and Bengio" in page
+    linked = re.findall(r"^- \[(.*)\]\(#(.*)\)$", page, re.MULTILINE)
+    assert [title for title, _ in linked] == re.findall(r"^## (?!How to read)(.*)$", page, re.MULTILINE)
+    assert dict(linked)["Class splits with one validation pool per set (fair)"] == (
+        "class-splits-with-one-validation-pool-per-set-fair"
+    )
     assert len(group(lines, "main", published=False)) == 18
     paper_table.make_table(lines, None, tmp_path)
     empty = imread(tmp_path / "paper-table.png")
@@ -277,7 +282,7 @@ def test_every_figure_of_the_published_page_comes_from_the_ledger(plans: list[Ce
     folder = paper_ledger.LEDGER.parent
     assert (folder / "claims.md").read_text(encoding="utf-8") == claims_page(ordered)
     blocks = paper_table.blocks(ordered, plans)
-    assert {page.parent.name for page, *_ in blocks} == {"reproduce", folder.parents[1].name} and len(blocks) == 8
+    assert {page.parent.name for page, *_ in blocks} == {"reproduce", folder.parents[1].name} and len(blocks) == 9
     for path, name, made in blocks:
         assert f"<!-- {name} -->\n{made.rstrip()}\n<!-- end of {name} -->" in path.read_text(encoding="utf-8")
     page = (folder / "README.md").read_text(encoding="utf-8")
