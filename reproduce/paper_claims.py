@@ -67,8 +67,8 @@ class Verdict:
 
     @property
     def gain(self) -> float:
-        """Mean difference over the cells."""
-        return float(np.mean(list(self.gains.values())))
+        """Mean difference over the sets."""
+        return float(np.mean(set_means(self.gains)))
 
     @property
     def sets(self) -> int:
@@ -77,8 +77,9 @@ class Verdict:
 
     @property
     def held(self) -> str:
-        """As "3 of 18 cells"."""
-        return f"{self.holds} of {len(self.gains)} cells"
+        """As "3 of 18 cells, 2 equal"."""
+        equal = sum(gain == 0 for gain in self.gains.values())
+        return f"{self.holds} of {len(self.gains)} cells" + (f", {equal} equal" if equal else "")
 
     @property
     def significant(self) -> bool:
@@ -91,11 +92,15 @@ def verdicts(found: Results, claims: Sequence[Claim]) -> dict[Claim, Verdict]:
 
     The test is over the sets, because cells of one set are not independent (hwu64 and liu54 share texts, too). With too
     few sets, the episodes of each cell are tested instead, which speaks of that cell's classes and trainings alone. The
-    family is fixed beforehand: a claim without a test counts in Holm's correction as one with p = 1.
+    family is fixed, whatever is measured: a claim without a test counts in Holm's correction as one with p = 1.
     """
     there = {claim: cells for claim in claims if (cells := pairs(found, claim))}
     gains = {
-        claim: {cell: float(np.mean([np.mean(a) - np.mean(b) for a, b in splits])) for cell, splits in cells.items()}
+        # Rounded, because equal counts of right answers may differ in the last bit of their means
+        claim: {
+            cell: round(float(np.mean([np.mean(a) - np.mean(b) for a, b in splits])), 9) + 0.0
+            for cell, splits in cells.items()
+        }
         for claim, cells in there.items()
     }
     over_sets = {claim: p for claim in there if (p := p_over_sets(gains[claim])) is not None}
@@ -173,7 +178,7 @@ def claim_lines(claim: Claim, said: Verdict | None) -> list[str]:
     if said is None:
         return [f"**{claim.about}**: no cell has both rows yet.", ""]
     lines = [
-        f"**{claim.about}**: in {said.held}, mean difference {100 * said.gain:+.1f} points; {answer(said)}.",
+        f"**{claim.about}**: in {said.held}, mean difference of the sets {100 * said.gain:+.1f} points; {answer(said)}.",
         "",
         "| | " + " | ".join(f"{way}-way {shot}-shot" for way, shot in SETTINGS) + " |",
         "|---|" + "---:|" * len(SETTINGS),
@@ -198,7 +203,7 @@ def summary(cells: Sequence[RawCell], families: Container[str] | None = None) ->
         families: the titles of some; all by default, then with what a stricter reading would leave.
     """
     found = results(cells)
-    lines = ["| claim | positive in | mean difference | over the sets |", "|---|---:|---:|---|"]
+    lines = ["| claim | positive in | mean difference of the sets | over the sets |", "|---|---:|---:|---|"]
     for title, claims in GROUPS:
         there = verdicts(found, claims)
         if not there or (families is not None and title not in families):
@@ -219,12 +224,15 @@ def strictness(found: Results) -> list[str]:
         return []
     every = holm({claim: p for claim, said in there.items() if (p := p_over_sets(said.gains)) is not None})
     fewer = _all_verdicts({place: seeds for place, seeds in found.items() if place[0] != SHARING})
-    left = sum(claim in fewer and fewer[claim].significant for claim in shown)
+    left = {claim for claim in shown if claim in fewer and fewer[claim].significant}
+    unable = sum(claim in fewer and not fewer[claim].decidable for claim in shown - left)
     beside = sum(p < ALPHA for p in every.values())
+    lost = f"; of the other {len(shown - left)}, {unable} could not show any with a set fewer" if shown - left else ""
     return [
         f"{len(shown)} of {len(every)} tested claims show a difference in one direction or the other, each family with",
-        f"a correction of its own. Without {SHARING}, which shares texts with hwu64, {left} are left. Nine sets allow",
-        f"no p below {smallest_p(len(SETS)):.3f}, so that one correction over all {len(every)} tests would leave {beside}.",
+        f"a correction of its own. Without {SHARING}, which shares texts with hwu64, {len(left)} are left{lost}.",
+        f"Nine sets allow no p below {smallest_p(len(SETS)):.3f}, so that one correction over all {len(every)} tests",
+        f"would leave {beside}.",
     ]
 
 

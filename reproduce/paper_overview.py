@@ -16,8 +16,6 @@ from reproduce.paper_rows import NAMED, ROWS, UNLABELLED
 
 Setting = tuple[int, int]
 GIVEN = ("", NAMED, UNLABELLED)  # endings of the rows that get nothing, names, or unlabelled queries
-
-
 KINDS = {
     "banking77": "requests to a bank, 77 intents",
     "clinc150": "requests to an assistant, 150 intents of ten domains",
@@ -67,7 +65,8 @@ def overview(cells: Sequence[RawCell], part: str = "main") -> str:
         return ""
     header = [f"{way}-way {shot}-shot, {len(values)} sets" for (way, shot), values in columns.items()]
     lines = ["| | " + " | ".join(header) + " |", "|---|" + "---:|" * len(header)]
-    ranks = {setting: stats.rankdata(-values, axis=1).mean(axis=0) for setting, values in columns.items()}
+    # Rounded, because equal counts of right answers may differ in the last bit of their means
+    ranks = {setting: stats.rankdata(-values.round(9), axis=1).mean(axis=0) for setting, values in columns.items()}
     for place, row in enumerate(rows):
         texts = [_with_rank(values[:, place].mean(), ranks[setting][place]) for setting, values in columns.items()]
         lines.append(f"| {title_of(row)} | " + " | ".join(texts) + " |")

@@ -50,6 +50,8 @@ NEEDED = (
     "two layers for all rows, DMIN-plus without its parts, one fair split, 5-way",
     "the other rows, one published split, 5-way",
     "other readings of the paper, one fair split, 5-way",
+    "ATAML, fine-tuning and Rel. Net, a second published split, 5-way",
+    "the other rows, a second published split, 5-way",
 )
 SEEDS = 3
 SEEDED = ("dmin", "lwof", "dmin-plus", "prototypical", "matching")  # cheap enough for three trainings of a cell
@@ -155,6 +157,7 @@ def cells() -> list[CellPlan]:
 def _cells(data: str, split: str, chosen: ChosenSettings) -> Iterator[CellPlan]:
     sizes = splits_of(data)
     place = list(sizes).index(split)
+    published = list(PUBLISHED[data]).index(split) if is_published(split) else None
     for setup in ("plain", "names", "unlabelled", "layers"):
         mine = {
             name: row
@@ -166,7 +169,7 @@ def _cells(data: str, split: str, chosen: ChosenSettings) -> Iterator[CellPlan]:
         for prepared in plan_of(data, split, searched, setup, seeds).prepare():
             job = prepared.job
             row = mine[job.row.name]
-            tier = _tier(row, place, job.way, job.seed)
+            tier = _tier(row, job.way, job.seed, place, published)
             planned = not job.seed or (row.name in SEEDED and job.way == 5)
             if tier is not None and planned and possible(row, sizes[split], job.way):
                 rank = (tier, place, SETS.index(data), row.cost)
@@ -181,31 +184,41 @@ def _tuned_cells(data: str, chosen: ChosenSettings) -> Iterator[CellPlan]:
     for prepared in plan_of(data, split, searched, "tuned").prepare():
         job = prepared.job
         row = ROWS[job.row.name]
-        tier = _tier(row, 0, job.way)
+        tier = _tier(row, job.way)
         if job.way == 5 and tier is not None:
             rank = (tier, list(TUNED_SPLITS).index(data), job.shot, mine.index(row))  # a set shares its long stage 1
             yield CellPlan(prepared, row, rank)
 
 
-def _tier(row: Row, place: int, way: int, seed: int = 0) -> int | None:
+def _tier(row: Row, way: int, seed: int = 0, place: int = 0, published: int | None = None) -> int | None:
     """The place in `NEEDED`, and after it what sharpens the table; in a tier set by set, which share stage 1.
 
-    None: not planned.
+    Args:
+        row: of the table.
+        way: classes of an episode.
+        seed: of the training.
+        place: of the split among those of its set.
+        published: its place among the set's published splits, if it is one.
+
+    Returns:
+        None: not planned.
     """
     main, first = row.part == "main" and not seed, way == 5 and place == 0
-    fair, published = place < FAIR_FIRST, place == FAIR_FIRST
+    fair, on_published = place < FAIR_FIRST, row.name in ON_PUBLISHED
     order = (
         main and way == 5 and fair,
         row.part in ("ablation", "written") and first,
         main and fair,
-        row.name in ON_PUBLISHED and published,
+        on_published and published == 0,
         row.part in ("names", "unlabelled") and way == 5 and fair,
         seed > 0,
         row.part == "tuned",
         row.part in ("layers", "plus") and first,
-        main and way == 5 and published,
+        main and way == 5 and published == 0,
         row.part == "readings" and first,
-        main and published,  # the first that is not in NEEDED
+        on_published and way == 5 and published == 1,
+        main and way == 5 and published == 1,
+        main and published == 0,  # the first that is not in NEEDED
         row.part in ("ablation", "written") and way == 5 and fair,
         main,
     )

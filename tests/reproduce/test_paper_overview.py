@@ -24,6 +24,13 @@ def test_means_and_ranks_are_over_the_sets_that_have_every_row() -> None:
     assert "| Rel. Net | 50.0 (6.0) |" in shown and overview([]) == ""
 
 
+def test_rows_with_equally_many_right_answers_share_a_rank() -> None:
+    counts = [[31, 17, 42], [42, 31, 17], [17, 42, 31]]  # their means differ in the last bit
+    lines = [line("hwu64", "fair-01", name, counts[place % 3]) for place, name in enumerate(MAIN)]
+    shown = overview(lines)
+    assert shown.count("60.0 (5.5) |") == len(MAIN)
+
+
 def test_what_names_and_unlabelled_queries_add_is_shown_on_splits_that_have_all_rows() -> None:
     rows = [row.table_row.method for row in ROWS.values() if row.part == "names"]
     lines = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import re
 from dataclasses import replace
@@ -71,6 +72,19 @@ def test_the_plan_has_every_row_on_every_set(plans: list[CellPlan]) -> None:
         ("tuned", "cls", "full"),
     }  # the same for all
     assert [plan.rank for plan in plans] == sorted(plan.rank for plan in plans)
+
+
+def test_every_row_stands_on_two_splits_at_least_of_each_kind(plans: list[CellPlan]) -> None:
+    """Those that are slow on the published splits alone, and there first of all."""
+    five = [plan for plan in plans if plan.needed and plan.row.part == "main" and plan.identity[3] == 5]
+    for data, name in itertools.product(SETS, [name for name, row in ROWS.items() if row.part == "main"]):
+        if (name, data) == ("ataml", "stackoverflow"):
+            continue
+        splits = {plan.identity[1] for plan in five if (plan.identity[0], plan.identity[2]) == (data, name)}
+        fair = set() if ROWS[name].published_only else {"fair-01", "fair-02"}
+        assert splits == fair | set(paper_plan.PUBLISHED[data]) and len(paper_plan.PUBLISHED[data]) == 2
+    last = [plan.row.name in paper_plan.ON_PUBLISHED for plan in five if plan.rank[0] >= len(paper_plan.NEEDED) - 2]
+    assert last == sorted(last, reverse=True)
 
 
 def test_the_papers_protocol_has_dmin_with_and_without_its_memory_beside_the_baselines(plans: list[CellPlan]) -> None:
@@ -272,6 +286,27 @@ def test_cheap_cells_are_trained_three_times_and_rows_are_compared_on_shared_see
     seeds = page.split("## Training seeds")[1].split("## Settings")[0]
     assert "| 5-way 1-shot | hwu64, fair-01 |" in seeds and "| DMIN | 64.00 ± 4.00 |" in seeds and "LwoF" not in seeds
     assert "## Training seeds" not in table_page(lines[:1])
+
+
+@pytest.mark.skipif("DMIN_DATA" not in os.environ, reason="needs the public sets under DMIN_DATA")
+def test_texts_that_liu54_shares_with_the_searches_validation_are_as_many_as_the_page_says() -> None:
+    hwu64, liu54 = (load_corpus(name) for name in ("hwu64", "liu54"))
+    judged = {_plain(hwu64.texts[row]) for row in hwu64.rows_of(hwu64.split("fair-01").valid)}
+    shares = {}
+    for name in ("fair-01", "fair-02"):
+        texts = [_plain(liu54.texts[row]) for row in liu54.rows_of(liu54.split(name).test)]
+        shares[name] = sum(text in judged for text in texts) / len(texts)
+    assert shares == {"fair-01": pytest.approx(0.1, abs=0.01), "fair-02": 0}
+    page = " ".join((paper_plan.FOLDER / "README.md").read_text(encoding="utf-8").split())
+    assert (
+        "about a tenth of the texts of the test classes of liu54's `fair-01` stand there too (none of `fair-02`'s)"
+        in page
+    )
+
+
+def _plain(text: str) -> str:
+    """Without case and punctuation."""
+    return " ".join(re.sub(r"[^\w ]", " ", text.lower()).split())
 
 
 @pytest.mark.skipif(not paper_ledger.LEDGER.is_file(), reason="no cell is filled yet")
