@@ -23,7 +23,7 @@ from reproduce.memory_classes import (
     summary,
     trainings,
 )
-from reproduce.memory_cost import SHOT, SPLIT, WAY, WHOLE, WITHOUT
+from reproduce.memory_cost import QUERIES, SHOT, SPLIT, WAY, WHOLE, WITHOUT
 from reproduce.paper_plan import EPISODES, splits_of
 
 
@@ -62,6 +62,7 @@ def test_the_picture_is_drawn(tmp_path: Path) -> None:
 
 
 def test_trainings_on_all_classes_are_cells_of_the_papers_table() -> None:
+    """The same training, so the same answers; a last bit on another processor may turn one in ten thousand."""
     there, lines = read(), paper_ledger.read().values()
     ledger = {
         (cell.data, cell.row.name): unpack(cell.right)
@@ -70,5 +71,7 @@ def test_trainings_on_all_classes_are_cells_of_the_papers_table() -> None:
     }
     for data in STUDIED:
         total = splits_of(data)[SPLIT][0]
-        found = there[data, Training(total, total), 0]
-        assert found == {row: ledger[data, row] for row in (WHOLE, WITHOUT)}
+        for row in (WHOLE, WITHOUT):
+            found = there[data, Training(total, total), 0][row]
+            turned = sum(abs(one - other) for one, other in zip(found, ledger[data, row], strict=True))
+            assert turned <= EPISODES * WAY * QUERIES / 10_000
