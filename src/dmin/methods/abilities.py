@@ -113,7 +113,7 @@ class FineTunesEncoder(Protocol):
     """Trains a copy of the encoder in each episode."""
 
     def score_texts(self, encoder: EncoderNetwork, support: Sequence[TokenRows], query: TokenRows) -> Tensor:
-        """Scores [L, C] for query texts [L] after fine-tuning on support texts [C][K]; the encoder stays as it is."""
+        """Scores [L, C] of query texts [L] after fine-tuning on K texts of each of C classes; the encoder stays."""
         ...
 
 

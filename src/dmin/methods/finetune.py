@@ -85,7 +85,7 @@ class FineTune(FewShotMethod):
         return torch.einsum("...ld,...jd->...lj", query, weight.detach()) + bias.detach().unsqueeze(-2)
 
     def score_texts(self, encoder: EncoderNetwork, support: Sequence[TokenRows], query: TokenRows) -> Tensor:
-        """Fine-tune a copy of the encoder on support texts [C][K], score query texts [L]: -> [L, C].
+        """Fine-tune a copy of the encoder on K support texts of each of C classes, score query texts [L]: -> [L, C].
 
         The encoder given is not touched, to the last bit.
         """
