@@ -5,10 +5,10 @@ written and the same without DMM, trained as in the paper's table (split `fair-0
 of the training classes, drawn by the seed, and tested on the same 300 episodes of the same test classes. By default every
 training class has a row in W_base, so training never meets a class without one. The last two lines of a set give rows to
 half of the classes alone, and draw the training episodes from all classes, or from those without a row
-(`episode_classes: without-base`). Trainings with three seeds; a gain's interval is over the episodes, of its mean over the
-seeds. It is here to explain the table and chooses nothing.
+(`episode_classes: without-base`). A gain's interval is over the episodes, of its mean over the training seeds that the last
+column counts. It is here to explain the table and chooses nothing.
 
-    DMIN_DATA=... python -m reproduce.memory_classes run     # half an hour; goes on where it stopped
+    DMIN_DATA=... python -m reproduce.memory_classes run     # half an hour per seed; goes on where it stopped
     python -m reproduce.memory_classes table                 # the pages from memory-classes.jsonl alone
 """
 

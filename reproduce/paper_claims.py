@@ -178,7 +178,7 @@ def claim_lines(claim: Claim, said: Verdict | None) -> list[str]:
     if said is None:
         return [f"**{claim.about}**: no cell has both rows yet.", ""]
     lines = [
-        f"**{claim.about}**: in {said.held}, mean difference of the sets {100 * said.gain:+.1f} points; {answer(said)}.",
+        f"**{claim.about}**: in {said.held}, mean difference of the sets {100 * said.gain:+z.1f} points; {answer(said)}.",
         "",
         "| | " + " | ".join(f"{way}-way {shot}-shot" for way, shot in SETTINGS) + " |",
         "|---|" + "---:|" * len(SETTINGS),
@@ -192,7 +192,7 @@ def claim_lines(claim: Claim, said: Verdict | None) -> list[str]:
 
 def _gain_text(said: Verdict, cell: Cell) -> str:
     gain = said.gains.get(cell)
-    return "" if gain is None else f"{100 * gain:+.1f}" + ("*" if said.shown.get(cell) else "")
+    return "" if gain is None else f"{100 * gain:+z.1f}" + ("*" if said.shown.get(cell) else "")
 
 
 def summary(cells: Sequence[RawCell], families: Container[str] | None = None) -> str:
@@ -211,7 +211,7 @@ def summary(cells: Sequence[RawCell], families: Container[str] | None = None) ->
         lines.append(f"| *{title}* | | | |")
         for claim in claims:
             said = there.get(claim)
-            shown = " | " if said is None else f"{said.held} | {100 * said.gain:+.1f}"
+            shown = " | " if said is None else f"{said.held} | {100 * said.gain:+z.1f}"
             lines.append(f"| {claim.about} | {shown} | {answer(said)} |")
     return "\n".join([*lines, *(["", *strictness(found)] if families is None else [])]) + "\n"
 
