@@ -14,7 +14,6 @@ column counts. It is here to explain the table and chooses nothing.
 
 from __future__ import annotations
 
-import argparse
 import json
 import warnings
 from collections.abc import Mapping
@@ -31,11 +30,10 @@ from dmin.evaluation.figures import save_png
 from dmin.evaluation.protocol import MethodScorer
 from dmin.evaluation.raw import pack, unpack
 from dmin.evaluation.statistics import Interval, mean_interval
-from dmin.files import write_atomic
 from dmin.training import open_corpus, prepare_task
 from dmin.training.train import TRAINING_PARTS
-from reproduce.kinds_lines import markdown, put_table
-from reproduce.memory_cost import QUERIES, SHOT, SPLIT, WAY, WHOLE, WITHOUT, right_answers
+from reproduce.kinds_lines import markdown
+from reproduce.memory_cost import QUERIES, SHOT, SPLIT, WAY, WHOLE, WITHOUT, Study, right_answers, told
 from reproduce.paper_plan import cells, plan_of, splits_of
 
 FOLDER = Path(__file__).parent
@@ -230,21 +228,12 @@ def summary() -> str:
 
 def page() -> str:
     """All trainings as Markdown."""
-    about = "\n".join((__doc__ or "").split("\n")[2:-4])
-    lines = [
-        "# What DMM gives new classes, by the training classes",
-        "",
-        "Made by `python -m reproduce.memory_classes run`.",
-    ]
-    lines += [about, "", "Accuracy in %, 95 % confidence interval.", "", table()]
+    lines = ["# What DMM gives new classes, by the training classes", ""]
+    lines += ["Made by `python -m reproduce.memory_classes run`.", told(__doc__ or ""), ""]
+    lines += ["![Points that DMM gives new classes, by the number of training classes](memory-classes.png)", ""]
+    lines += ["Accuracy in %, 95 % confidence interval.", "", table()]
     return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("action", choices=("run", "table"))
-    if parser.parse_args().action == "run":
-        run()
-    write_atomic(FOLDER / "memory-classes.md", page())
-    put_table(FOLDER / "README.md", "classes", summary())
-    picture(FOLDER / "memory-classes.png")
+    Study("memory-classes", "classes", __doc__ or "", run, page, summary, picture).command()

@@ -25,8 +25,8 @@ import argparse
 import itertools
 import json
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -294,8 +294,13 @@ def page() -> str:
         for data, columns in accuracies().items()
     ]
     rows.append([f"mean of {len(rows)}", "", *means().values()])
-    about = "\n".join((__doc__ or "").split("\n")[2:-4])
-    lines = ["# What DMM costs new classes", "", "Made by `python -m reproduce.memory_cost run`.", about, ""]
+    lines = [
+        "# What DMM costs new classes",
+        "",
+        "Made by `python -m reproduce.memory_cost run`.",
+        told(__doc__ or ""),
+        "",
+    ]
     lines += [
         "![Points that DMM gives, by the number of training classes](memory-cost.png)",
         "",
@@ -306,11 +311,39 @@ def page() -> str:
     return "\n".join(lines) + "\n"
 
 
+@dataclass(frozen=True)
+class Study:
+    """A study of its own page: what it measures, and what is made of that.
+
+    Args:
+        name: of its page, its picture and its raw answers.
+        block: its place on the front page.
+        about: the docstring of its module, whose first line says what it is and whose last are its commands.
+    """
+
+    name: str
+    block: str
+    about: str
+    run: Callable[[], None]
+    page: Callable[[], str]
+    summary: Callable[[], str]
+    picture: Callable[[Path], None]
+
+    def command(self) -> None:
+        """`run` measures what is missing; then, and with `table` alone, the page, the picture and the front page."""
+        parser = argparse.ArgumentParser(description=self.about.split("\n")[0])
+        parser.add_argument("action", choices=("run", "table"))
+        if parser.parse_args().action == "run":
+            self.run()
+        write_atomic(FOLDER / f"{self.name}.md", self.page())
+        put_table(FOLDER / "README.md", self.block, self.summary())
+        self.picture(FOLDER / f"{self.name}.png")
+
+
+def told(about: str) -> str:
+    """What a module's docstring says between its first line and its commands."""
+    return "\n".join(about.split("\n")[2:-4])
+
+
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("action", choices=("run", "table"))
-    if parser.parse_args().action == "run":
-        run()
-    write_atomic(FOLDER / "memory-cost.md", page())
-    put_table(FOLDER / "README.md", "memory", summary())
-    picture(FOLDER / "memory-cost.png")
+    Study("memory-cost", "memory", __doc__ or "", run, page, summary, picture).command()

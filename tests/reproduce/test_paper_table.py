@@ -74,17 +74,16 @@ def test_the_plan_has_every_row_on_every_set(plans: list[CellPlan]) -> None:
     assert [plan.rank for plan in plans] == sorted(plan.rank for plan in plans)
 
 
-def test_every_row_stands_on_two_splits_at_least_of_each_kind(plans: list[CellPlan]) -> None:
-    """Those that are slow on the published splits alone, and there first of all."""
+def test_every_row_stands_on_two_splits_at_least(plans: list[CellPlan]) -> None:
+    """Those that are slow on the published splits alone; Rel. Net, which is compared with them, there as well."""
     five = [plan for plan in plans if plan.needed and plan.row.part == "main" and plan.identity[3] == 5]
     for data, name in itertools.product(SETS, [name for name, row in ROWS.items() if row.part == "main"]):
         if (name, data) == ("ataml", "stackoverflow"):
             continue
         splits = {plan.identity[1] for plan in five if (plan.identity[0], plan.identity[2]) == (data, name)}
         fair = set() if ROWS[name].published_only else {"fair-01", "fair-02"}
-        assert splits == fair | set(paper_plan.PUBLISHED[data]) and len(paper_plan.PUBLISHED[data]) == 2
-    last = [plan.row.name in paper_plan.ON_PUBLISHED for plan in five if plan.rank[0] >= len(paper_plan.NEEDED) - 2]
-    assert last == sorted(last, reverse=True)
+        first, second = paper_plan.PUBLISHED[data]
+        assert splits == fair | ({first, second} if name in paper_plan.ON_PUBLISHED else {first})
 
 
 def test_the_papers_protocol_has_dmin_with_and_without_its_memory_beside_the_baselines(plans: list[CellPlan]) -> None:
