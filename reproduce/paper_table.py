@@ -53,11 +53,10 @@ def command_of(plan: CellPlan) -> str:
 def list_missing(plans: Sequence[CellPlan]) -> list[str]:
     """Commands that fill what is missing, with the number of cells of each; those that the comparison needs first."""
     lines = []
-    for needed, said in (
-        (True, "the comparison needs"),
-        (False, "would sharpen it (layers, readings, more splits)"),
-    ):
+    for needed, said in ((True, "the comparison needs"), (False, "would sharpen it (more splits)")):
         mine = [plan for plan in plans if plan.needed == needed]
+        if not mine and not needed:
+            continue
         commands = Counter(command_of(plan) for plan in mine)
         lines += [f"{len(mine)} cells are missing that {said}"]
         lines += [f"{command}  # {count} cells" for command, count in commands.items()]
