@@ -40,7 +40,7 @@ FOLDER = Path(__file__).parent
 RAW = FOLDER / "memory-classes.jsonl"
 STUDIED = ("clinc150", "banking77", "hwu64")  # one kind of text, and enough classes to leave some out
 SIZES = (10, 20, 40)
-SEEDS = 3
+SEEDS = 2
 EPISODES_OF = {"all": "all of them", "without-base": "those without a row"}
 
 
