@@ -12,6 +12,7 @@ from dmin.evaluation.raw import unpack
 from reproduce import paper_ledger
 from reproduce.memory_classes import (
     FOLDER,
+    SEEDS,
     STUDIED,
     Training,
     limited,
