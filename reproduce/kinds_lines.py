@@ -49,6 +49,12 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
+def points(difference: float) -> str:
+    """A difference of accuracies in points with its sign; without one where it rounds to nothing."""
+    text = f"{100 * difference:+z.1f}"
+    return text.lstrip("+") if text == "+0.0" else text
+
+
 def put_table(page: Path, kind: str, table: str) -> None:
     """Replace the text between `<!-- kind -->` and `<!-- end of kind -->` of a page."""
     text = page.read_text(encoding="utf-8")

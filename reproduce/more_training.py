@@ -25,7 +25,7 @@ from dmin.evaluation.raw import RawCell
 from dmin.evaluation.statistics import mean_interval
 from dmin.files import write_atomic
 from reproduce import paper_ledger
-from reproduce.kinds_lines import markdown, put_table
+from reproduce.kinds_lines import markdown, points, put_table
 from reproduce.memory_cost import SHOT, SPLIT, WAY
 from reproduce.paper_page import title_of
 
@@ -62,11 +62,11 @@ def table() -> str:
     rows = []
     for cell in read():
         before, after = short[cell.data, cell.row.name], cell.result().accuracies
-        difference = mean_interval([100 * (b - a) for a, b in zip(before, after, strict=True)])
+        difference = mean_interval([b - a for a, b in zip(before, after, strict=True)])
         rows.append([
             cell.data, ", ".join(said for said in (title_of(cell.row.name), cell.row.title) if said),
             f"{100 * sum(before) / len(before):.1f}", f"{100 * cell.result().mean:.1f}",
-            f"{difference.mean:+z.1f} ± {difference.half_width:.1f}", f"{cell.trained_episodes:,}",
+            f"{points(difference.mean)} ± {100 * difference.half_width:.1f}", f"{cell.trained_episodes:,}",
         ])  # fmt: skip
     return markdown(header, rows)
 

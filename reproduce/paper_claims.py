@@ -10,6 +10,7 @@ from scipy import stats
 
 from dmin.evaluation.raw import RawCell
 from dmin.evaluation.statistics import ALPHA, holm, paired_test
+from reproduce.kinds_lines import points
 from reproduce.paper_captions import HOW_CLAIMS_ARE_ASKED
 from reproduce.paper_plan import SETS, SETTINGS, is_published
 from reproduce.paper_questions import GROUPS, Claim
@@ -178,7 +179,7 @@ def claim_lines(claim: Claim, said: Verdict | None) -> list[str]:
     if said is None:
         return [f"**{claim.about}**: no cell has both rows yet.", ""]
     lines = [
-        f"**{claim.about}**: in {said.held}, mean difference of the sets {100 * said.gain:+z.1f} points; {answer(said)}.",
+        f"**{claim.about}**: in {said.held}, mean difference of the sets {points(said.gain)} points; {answer(said)}.",
         "",
         "| | " + " | ".join(f"{way}-way {shot}-shot" for way, shot in SETTINGS) + " |",
         "|---|" + "---:|" * len(SETTINGS),
@@ -192,7 +193,7 @@ def claim_lines(claim: Claim, said: Verdict | None) -> list[str]:
 
 def _gain_text(said: Verdict, cell: Cell) -> str:
     gain = said.gains.get(cell)
-    return "" if gain is None else f"{100 * gain:+z.1f}" + ("*" if said.shown.get(cell) else "")
+    return "" if gain is None else points(gain) + ("*" if said.shown.get(cell) else "")
 
 
 def summary(cells: Sequence[RawCell], families: Container[str] | None = None) -> str:
@@ -211,7 +212,7 @@ def summary(cells: Sequence[RawCell], families: Container[str] | None = None) ->
         lines.append(f"| *{title}* | | | |")
         for claim in claims:
             said = there.get(claim)
-            shown = " | " if said is None else f"{said.held} | {100 * said.gain:+z.1f}"
+            shown = " | " if said is None else f"{said.held} | {points(said.gain)}"
             lines.append(f"| {claim.about} | {shown} | {answer(said)} |")
     return "\n".join([*lines, *(["", *strictness(found)] if families is None else [])]) + "\n"
 

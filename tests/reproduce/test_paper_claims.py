@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dmin.evaluation.raw import RowDocument
+from reproduce.kinds_lines import points
 from reproduce.paper_claims import answer, claims_page, results, summary, verdicts
 from reproduce.paper_plan import SETS
 from reproduce.paper_questions import GROUPS, OF_PLUS, Claim
@@ -93,3 +94,7 @@ def test_some_families_stand_alone() -> None:
 
 def _plus(row: RowDocument) -> RowDocument:
     return row.model_copy(update={"name": "dmin-plus"}) if row.name == "dmin" else row
+
+
+def test_a_difference_that_rounds_to_nothing_has_no_sign() -> None:
+    assert [points(gain) for gain in (0.0123, -0.0123, 0.0004, -0.0004, 0.0)] == ["+1.2", "-1.2", "0.0", "0.0", "0.0"]
