@@ -32,6 +32,15 @@ def test_tensors_come_back_with_their_metadata(tmp_path: Path) -> None:
     assert all(torch.equal(tensors[name], TENSORS[name]) for name in TENSORS)
 
 
+def test_names_that_share_memory_come_back_with_the_same_numbers(tmp_path: Path) -> None:
+    """One weight of two modules, as with `share_routing`, or a part of another."""
+    whole = torch.arange(6.0).reshape(2, 3)
+    shared = {"one": whole, "two": whole, "part": whole[1]}
+    write_tensors(tmp_path / "x.safetensors", shared)
+    tensors, _ = read_tensors(tmp_path / "x.safetensors")
+    assert set(tensors) == set(shared) and all(torch.equal(tensors[name], shared[name]) for name in shared)
+
+
 @pytest.mark.parametrize("size", [0, 4, 40, -1])
 def test_a_cut_file_is_refused_by_name(tmp_path: Path, size: int) -> None:
     path = tmp_path / "x.safetensors"

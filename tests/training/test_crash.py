@@ -38,6 +38,7 @@ def wait_for(condition, seconds: float = 120) -> None:  # type: ignore[no-untype
         ("--tune", "full", "--method", "lwof", "--way", "2"),
         ("--tune", "none", "--set", "options.tune_memory=false"),
         ("--tune", "none", "--method", "prototypical"),
+        ("--tune", "none", "--set", "options.share_routing=true"),
     ],
 )
 def test_killed_and_resumed_ends_bit_identical(

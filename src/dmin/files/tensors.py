@@ -21,10 +21,19 @@ _TENSOR_DIGEST = "sha256"  # of the tensors alone, as files of version 0.1 have 
 
 
 def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str] | None = None) -> None:
-    """Write tensors as safetensors, atomically, with a digest of tensors and metadata in the header."""
+    """Write tensors as safetensors, atomically, with a digest of tensors and metadata in the header.
+
+    Names that share memory, like weights that stand for two modules, get a copy each: the format knows no sharing.
+    """
     from safetensors.torch import save
 
-    ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    ready: dict[str, torch.Tensor] = {}
+    seen: set[int] = set()
+    for name, tensor in tensors.items():
+        whole = tensor.detach().cpu().contiguous()
+        place = whole.untyped_storage().data_ptr()
+        ready[name] = whole.clone() if place in seen else whole
+        seen.add(place)
     kept = dict(metadata or {})
     write_atomic(path, _in_order(save(ready, metadata={**kept, _DIGEST: _digest(ready, kept)})))
 
