@@ -1,8 +1,8 @@
 r"""Would more training change the paper's table? Rows trained for up to 5,000 episodes beside the table's 1,000.
 
 Every row has the table's settings and its first fair split, 5-way 1-shot, the same test episodes, and stops when ten
-validations in a row were no better. Besides, Rel. Net and Ind. Net as published, with a random start at their
-default rate (`--settings plain`). One training; it is here to explain the table and chooses nothing.
+validations in a row were no better. Besides, Rel. Net and Ind. Net with their own defaults, a random start and a
+rate of 0.001 (`--settings plain`). One training; it is here to explain the table and chooses nothing.
 
     compare() { dmin compare --split fair-01 --way 5 --shot 1 --set pooling=mean --train-episodes 5000 "$@"; }
     for data in banking77 debian; do

@@ -49,7 +49,8 @@ LEARNING = f"""
 The paper's protocol (`tune full`, `[CLS]`): the encoder is tuned in both stages, but for LwoF, which leaves it as
 stage 1 made it. {TUNED_BASE["stage1"]["epochs"]} epochs in stage 1, at most {TUNED_BASE["stage2"]["episodes"]}
 training episodes in stage 2. Settings as the search with the frozen encoder chose them, because no search is affordable
-here; `dmin train --tune full` begins with the methods' own defaults, as the rows with 4 capsules in both modules do.
+here; `dmin train --tune full` begins with the methods' own defaults. The rows with 4 capsules in both modules, which is
+the default, keep the rest of DMIN's settings here, but for the softmax, which is over the capsules.
 """
 HOW_CLAIMS_ARE_ASKED = """# The paper's claims, cell by cell
 

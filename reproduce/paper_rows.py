@@ -9,7 +9,7 @@ from dmin.evaluation.ablation import PAPER_ROWS
 from dmin.evaluation.comparison_plan import TableRow
 
 NAMED = "+names"  # ends the name of a row that gets the classes' names as one more example
-WRITTEN = "written"  # begins the name of a row of DMIN with the paper's equations and nothing added
+WRITTEN = "written"  # begins the name of a row of DMIN with the paper's equations alone
 UNLABELLED = "+unlabelled"  # ends the name of a row that sees an episode's queries as unlabelled texts
 LAYERS = "+layers"  # ends the name of a row on two layers of the encoder
 TUNED = "+tuned"  # ends the name of a row whose encoder is tuned in both stages, as in the paper
@@ -65,7 +65,7 @@ def _rows() -> dict[str, Row]:
     return {row.name: row for row in rows}
 
 
-# The paper's equations and nothing added: no map, centring or scaling before the routing, and the softmax to the letter.
+# The paper's equations: no map, centring or scaling before the routing, and the softmax to the letter.
 # Its capsules, which the paper leaves open, are 64 in DMM and 4 in QIM, with a rate for tau.
 AS_WRITTEN: dict[str, Any] = {
     "memory_capsules": 64, "query_capsules": 4, "softmax_over": "capsules", "tau_learning_rate": 1e-2,
